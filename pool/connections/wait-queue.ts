@@ -1,0 +1,223 @@
+// Requests of one database and user that wait, in order of arrival, until they are granted, refused or abandoned.
+import { PoolError } from "../errors.ts";
+import type { PoolCounters } from "../stats/pool-counters.ts";
+import type { Clock, Timer } from "../time/clock.ts";
+import type { Deliveries } from "./deliveries.ts";
+import type { LeaseRequest, PooledConnection } from "./pooled-connection.ts";
+import type { ServerConnections } from "./server-connections.ts";
+import { type Place, WaiterList } from "./waiter-list.ts";
+
+export interface Waiter<C extends PooledConnection> {
+  readonly request: LeaseRequest<C>;
+  readonly key: string;
+  readonly family: string;
+  /** One per server of the request, in its order. */
+  readonly homes: readonly ServerConnections<C>[];
+  /** Clock milliseconds. */
+  readonly queuedAt: number;
+  /** At most one at a time: a waiter never occupies two slots. */
+  attempt: Attempt<C> | undefined;
+  timer: Timer | undefined;
+  /** One per home while it waits. */
+  places: readonly Place<Waiter<C>>[];
+}
+
+/** An open or a change of principal in flight; it ends with a connection of this key. */
+export interface Attempt<C extends PooledConnection> {
+  readonly key: string;
+  readonly home: ServerConnections<C>;
+  /** Whom it was started for or has passed to; undefined once that one was served otherwise or left. */
+  waiter: Waiter<C> | undefined;
+}
+
+/**
+ *   one queue, a view per server:   arrival ─► w1   w2   w3   w4
+ *                                   server a ─► w1 ───────► w3
+ *                                   server b ─► w1 ─► w2 ───────► w4
+ * A release on a server looks only at those whom that server may serve. The caller bounds the length.
+ */
+export class WaitQueue<C extends PooledConnection> {
+  readonly #clock: Clock;
+  readonly #deliveries: Deliveries;
+  readonly #counters: PoolCounters;
+  readonly #byRequest = new Map<LeaseRequest<C>, Waiter<C>>();
+  readonly #byHome = new Map<ServerConnections<C>, WaiterList<Waiter<C>>>();
+  /** Attempts that nobody counts on: the next request that they fit takes one over. */
+  readonly #orphans = new Set<Attempt<C>>();
+  /** Decided, but not told yet. */
+  readonly #undelivered = new Map<LeaseRequest<C>, C | undefined>();
+
+  constructor(clock: Clock, deliveries: Deliveries, counters: PoolCounters) {
+    this.#clock = clock;
+    this.#deliveries = deliveries;
+    this.#counters = counters;
+  }
+
+  get size(): number {
+    return this.#byRequest.size;
+  }
+
+  /** @throws Error if the request waits already: a caller's bug. */
+  createWaiter(
+    request: LeaseRequest<C>,
+    key: string,
+    family: string,
+    homes: readonly ServerConnections<C>[],
+  ): Waiter<C> {
+    if (this.#byRequest.has(request) || this.#undelivered.has(request)) {
+      throw new Error("acquire was called with a request that waits already");
+    }
+    const queuedAt = this.#clock.now();
+    return {
+      request,
+      key,
+      family,
+      homes,
+      queuedAt,
+      attempt: undefined,
+      timer: undefined,
+      places: [],
+    };
+  }
+
+  add(waiter: Waiter<C>): void {
+    this.#byRequest.set(waiter.request, waiter);
+    waiter.places = waiter.homes.map((home) => {
+      let list = this.#byHome.get(home);
+      if (list === undefined) {
+        list = new WaiterList<Waiter<C>>();
+        this.#byHome.set(home, list);
+      }
+      return list.add(waiter);
+    });
+    this.#counters.waits += 1;
+    const delayMs = Math.max(0, waiter.request.deadline - waiter.queuedAt);
+    waiter.timer = this.#clock.schedule(delayMs, () => this.#timedOut(waiter));
+  }
+
+  /** The lease has begun; the waiter is told when the deliveries are flushed. */
+  grant(waiter: Waiter<C>, connection: C): void {
+    this.#remove(waiter);
+    const { request } = waiter;
+    this.#undelivered.set(request, connection);
+    this.#deliveries.push(() => {
+      if (this.#undelivered.delete(request)) {
+        request.granted(connection);
+      }
+    });
+  }
+
+  /** The waiter is told when the deliveries are flushed. */
+  refuse(waiter: Waiter<C>, error: Error): void {
+    this.#remove(waiter);
+    const { request } = waiter;
+    this.#undelivered.set(request, undefined);
+    this.#deliveries.push(() => {
+      if (this.#undelivered.delete(request)) {
+        request.refused(error);
+      }
+    });
+  }
+
+  /** The request gets no answer any more. Returns the connection that it was granted but not told of: a lease to end. */
+  abandon(request: LeaseRequest<C>): C | undefined {
+    const connection = this.#undelivered.get(request);
+    this.#undelivered.delete(request);
+    const waiter = this.#byRequest.get(request);
+    if (waiter !== undefined) {
+      this.#remove(waiter);
+    }
+    return connection;
+  }
+
+  /** It waits, and nothing is under way for it. */
+  needsAttempt(waiter: Waiter<C>): boolean {
+    return waiter.attempt === undefined && this.#byRequest.get(waiter.request) === waiter;
+  }
+
+  all(): Waiter<C>[] {
+    return [...this.#byRequest.values()];
+  }
+
+  /** In order of arrival; the waiter at hand may leave meanwhile, but no other. */
+  of(home: ServerConnections<C>): Iterable<Waiter<C>> {
+    return this.#byHome.get(home) ?? [];
+  }
+
+  isEmptyFor(home: ServerConnections<C>): boolean {
+    return this.#byHome.get(home)?.isEmpty ?? true;
+  }
+
+  /** Nobody waits for it. */
+  forgetHome(home: ServerConnections<C>): void {
+    this.#byHome.delete(home);
+  }
+
+  beginAttempt(waiter: Waiter<C>, home: ServerConnections<C>): Attempt<C> {
+    const attempt: Attempt<C> = { key: waiter.key, home, waiter };
+    waiter.attempt = attempt;
+    home.opening += 1;
+    return attempt;
+  }
+
+  /** Returns the waiter that counted on it. */
+  endAttempt(attempt: Attempt<C>): Waiter<C> | undefined {
+    const { waiter, home } = attempt;
+    home.opening -= 1;
+    this.#orphans.delete(attempt);
+    if (waiter !== undefined) {
+      waiter.attempt = undefined;
+    }
+    return waiter;
+  }
+
+  /** Lets the waiter count on an attempt that has lost its own waiter. */
+  adoptOrphan(waiter: Waiter<C>, home: ServerConnections<C>): boolean {
+    for (const orphan of this.#orphans) {
+      if (orphan.home === home && orphan.key === waiter.key) {
+        this.#orphans.delete(orphan);
+        orphan.waiter = waiter;
+        waiter.attempt = orphan;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  #timedOut(waiter: Waiter<C>): void {
+    this.#counters.timeouts += 1;
+    const error = new PoolError("ERR_QUERY_WAIT_TIMEOUT", "query_wait_timeout", {
+      sqlState: "57014",
+    });
+    this.refuse(waiter, error);
+    this.#deliveries.flush();
+  }
+
+  /** Leaves no gap: those behind keep their order, and what was under way for it passes on. */
+  #remove(waiter: Waiter<C>): void {
+    waiter.timer?.cancel();
+    this.#byRequest.delete(waiter.request);
+    for (const place of waiter.places) {
+      place.list.remove(place);
+    }
+    waiter.places = [];
+    this.#counters.waitMs += this.#clock.now() - waiter.queuedAt;
+    const { attempt } = waiter;
+    if (attempt !== undefined) {
+      waiter.attempt = undefined;
+      this.#passOn(attempt);
+    }
+  }
+
+  #passOn(attempt: Attempt<C>): void {
+    for (const waiter of this.of(attempt.home)) {
+      if (waiter.attempt === undefined && waiter.key === attempt.key) {
+        attempt.waiter = waiter;
+        waiter.attempt = attempt;
+        return;
+      }
+    }
+    attempt.waiter = undefined;
+    this.#orphans.add(attempt);
+  }
+}
