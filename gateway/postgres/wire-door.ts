@@ -1,0 +1,70 @@
+// The wire door: accepts sockets, counts them, takes them to TLS when asked, and starts a client session on each.
+import type { BunTransport, CertificateAndKey } from "#pool/transport/bun-transport.ts";
+import type { ByteSocket, HostAddress } from "#pool/transport/socket.ts";
+import { encodeErrorResponse } from "#pool/wire/backend-messages.ts";
+import { ClientSession } from "../session/client-session.ts";
+import type { GatewayContext } from "../session/gateway-context.ts";
+import { isLoopback } from "../session/client-link.ts";
+
+/** "S": the server goes on in TLS ("SSL Session Encryption"). */
+const TLS_OFFERED = new Uint8Array([0x53]);
+
+const TOO_MANY_CLIENTS = encodeErrorResponse({
+  severity: "FATAL",
+  sqlState: "53300",
+  message: "no more connections allowed (max_client_conn)",
+});
+
+export interface WireDoor {
+  readonly address: HostAddress;
+  /** Stops accepting; sessions go on. */
+  stop(): void;
+}
+
+export function openWireDoor(
+  context: GatewayContext,
+  transport: BunTransport,
+  address: HostAddress,
+): WireDoor {
+  const { tls } = context.config.gateway;
+  const certificate =
+    tls === undefined ? undefined : { cert: tls.certificate, key: tls.private_key.reveal() };
+  return transport.listen({ address }, (socket) => {
+    if (context.clients.enter()) {
+      openSession(context, transport, socket, certificate);
+    } else {
+      socket.write(TOO_MANY_CLIENTS);
+      socket.end();
+    }
+  });
+}
+
+function openSession(
+  context: GatewayContext,
+  transport: BunTransport,
+  socket: ByteSocket,
+  certificate: CertificateAndKey | undefined,
+): void {
+  const { clock } = context.environment;
+  const loginTimeoutMs = context.config.gateway.client_login_timeout * 1_000;
+  const startTls =
+    certificate === undefined
+      ? undefined
+      : async (): Promise<void> => {
+          socket.pause();
+          socket.write(TLS_OFFERED);
+          await transport.upgradeServer(socket, certificate, clock.now() + loginTimeoutMs);
+          socket.setHandlers(session);
+          socket.resume();
+        };
+  const session = new ClientSession({
+    context,
+    channel: socket,
+    door: "postgres",
+    isSecure: isLoopback(socket.remoteAddress),
+    remoteAddress: socket.remoteAddress,
+    bearer: undefined,
+    ...(startTls === undefined ? {} : { startTls }),
+  });
+  socket.setHandlers(session);
+}

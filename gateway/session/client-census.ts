@@ -1,0 +1,39 @@
+// How many clients there are, against max_client_conn and max_login_clients, over all doors.
+
+export class ClientCensus {
+  readonly #clientsMax: number;
+  readonly #loginsMax: number;
+  #clients = 0;
+  #logins = 0;
+
+  constructor(clientsMax: number, loginsMax: number) {
+    this.#clientsMax = clientsMax;
+    this.#loginsMax = loginsMax;
+  }
+
+  get clients(): number {
+    return this.#clients;
+  }
+
+  get logins(): number {
+    return this.#logins;
+  }
+
+  /** A client arrives: false when there is no room. It counts as a login until `loggedIn`. */
+  enter(): boolean {
+    if (this.#clients >= this.#clientsMax || this.#logins >= this.#loginsMax) return false;
+    this.#clients++;
+    this.#logins++;
+    return true;
+  }
+
+  loggedIn(): void {
+    this.#logins--;
+  }
+
+  /** Once for each client that entered. */
+  leave(wasLoggedIn: boolean): void {
+    this.#clients--;
+    if (!wasLoggedIn) this.#logins--;
+  }
+}

@@ -1,0 +1,64 @@
+// The ParameterStatus values a client is greeted with: those of a real server connection with the client's own settings in force.
+import type { BackendConnection } from "../backend/backend-connection.ts";
+import { claimParameters } from "./attach-parameters.ts";
+import { LeaseSeeker } from "./lease-seeker.ts";
+import type { RelayEnvironment, RelayIdentity } from "./relay-environment.ts";
+
+/** Sets of settings remembered; a client with a set not among them is checked against a server anew. */
+const GREETINGS_MAX = 1_000;
+const GREETING_TIMEOUT_MS = 10_000;
+
+export class Greetings {
+  readonly #environment: RelayEnvironment;
+  /** Reported values by profile, generation and settings; the least recently used first. */
+  readonly #known = new Map<string, ReadonlyMap<string, string>>();
+
+  constructor(environment: RelayEnvironment) {
+    this.#environment = environment;
+  }
+
+  /**
+   * Reported parameters for a new session, by name.
+   *
+   * @throws PoolError when no server can be had, or the server refuses a setting (with its SQLSTATE).
+   */
+  async get(identity: RelayIdentity): Promise<ReadonlyMap<string, string>> {
+    const { profile, parameters } = identity;
+    const key = `${profile.name}\0${profile.generation}\0${parameters.fingerprint}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) {
+      this.#known.delete(key);
+      this.#known.set(key, known);
+      return known;
+    }
+    const reported = await this.#ask(identity);
+    this.#known.set(key, reported);
+    if (this.#known.size > GREETINGS_MAX) {
+      for (const oldest of this.#known.keys()) {
+        this.#known.delete(oldest);
+        break;
+      }
+    }
+    return reported;
+  }
+
+  async #ask(identity: RelayIdentity): Promise<ReadonlyMap<string, string>> {
+    const { pools, clock } = this.#environment;
+    const seeker = new LeaseSeeker(this.#environment, identity);
+    const backend = await new Promise<BackendConnection>((resolve, reject) => {
+      seeker.seek({ access: "primary", positions: [], found: resolve, failed: reject });
+    });
+    try {
+      const text = claimParameters(backend, identity.parameters);
+      if (text !== undefined) await backend.run(text, clock.now() + GREETING_TIMEOUT_MS);
+      return new Map(backend.parameters);
+    } catch (error) {
+      // What is in force now is what was before, or unknown: either way not what was claimed.
+      backend.close();
+      throw error;
+    } finally {
+      if (backend.isOpen) pools.release(backend);
+      else pools.discard(backend);
+    }
+  }
+}

@@ -1,0 +1,48 @@
+// What the text behind an operation may do. Pure.
+import type { StatementClass } from "../sql/statement-class.ts";
+import type { Operation } from "./operation.ts";
+
+/** The class that an operation's text has; undefined when it has none, or none that is known. */
+export function classOf(operation: Operation): StatementClass | undefined {
+  switch (operation.kind) {
+    case "query":
+      return operation.class;
+    case "parse":
+      return operation.statement.class;
+    case "bind":
+    case "describe_statement":
+      return operation.statement?.class;
+    case "close_statement":
+    case "close_portal":
+    case "describe_portal":
+    case "execute":
+    case "sync":
+    case "flush":
+    case "function_call":
+    case "copy_data":
+    case "copy_end":
+    case "fail":
+    case "refused_query":
+      return undefined;
+  }
+}
+
+/** The class of a text that will be run by this, since a Parse or a Describe alone runs nothing; undefined when none will. */
+export function runningClassOf(operation: Operation): StatementClass | "unknown" | undefined {
+  if (operation.kind === "query") return operation.class ?? "unknown";
+  if (operation.kind === "bind") return operation.statement?.class ?? "unknown";
+  return undefined;
+}
+
+/** What a Bind may write is what its statement may; a function may do anything. */
+export function mayWrite(operation: Operation): boolean {
+  if (operation.kind === "function_call") return true;
+  const running = runningClassOf(operation);
+  return running === "unknown" || running?.mayWrite === true;
+}
+
+/** It depends on a text that is not known: a malformed Query, or a statement that the client did not make by Parse. */
+export function needsUnknownText(operation: Operation): boolean {
+  if (operation.kind === "describe_statement") return operation.statement === undefined;
+  return runningClassOf(operation) === "unknown";
+}

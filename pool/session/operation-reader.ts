@@ -1,0 +1,241 @@
+// Reads one frontend message into an operation and keeps the client's view of its prepared statements in step.
+import type { StatementClassifier } from "../sql/statement-classifier.ts";
+import type { StatementClass } from "../sql/statement-class.ts";
+import { encodeErrorResponse } from "../wire/backend-messages.ts";
+import {
+  latin1,
+  readBind,
+  readNamedObject,
+  readParse,
+  readQuery,
+} from "../wire/frontend-messages.ts";
+import {
+  Frontend,
+  HEADER_BYTES,
+  concatBytes,
+  readInt32,
+  writeInt32,
+} from "../wire/message-types.ts";
+import type { ClientStatement, ClientStatements } from "./client-statements.ts";
+import type { Operation } from "./operation.ts";
+import { SERVER_NAME_PREFIX } from "./statement-registry.ts";
+
+/** PostgreSQL's own wording for names that mean nothing here. */
+function noSuchStatement(name: string): Operation {
+  const message =
+    name === ""
+      ? "unnamed prepared statement does not exist"
+      : `prepared statement "${shown(name)}" does not exist`;
+  return failing("26000", message);
+}
+
+function alreadyExists(name: string): Operation {
+  return failing("42P05", `prepared statement "${shown(name)}" already exists`);
+}
+
+/** Names are kept byte by byte; clients send UTF-8. */
+function shown(name: string): string {
+  return Buffer.from(name, "latin1").toString("utf8");
+}
+
+function failing(sqlState: string, message: string): Operation {
+  return { kind: "fail", error: encodeErrorResponse({ severity: "ERROR", sqlState, message }) };
+}
+
+/** Nothing is known of a text that was not read: it may write, and it may leave any state behind. */
+const UNREAD_CLASS: StatementClass = Object.freeze({
+  access: "primary",
+  pin: "too_long",
+  hasTransactionControl: true,
+  statementCount: 1,
+  copy: undefined,
+  chains: false,
+  mayWrite: true,
+  transactionCommand: undefined,
+});
+
+/** Statements with a name of their own so far, over all clients. */
+let ownStatements = 0;
+
+export class OperationReader {
+  readonly #classifier: StatementClassifier;
+  readonly #statements: ClientStatements;
+
+  constructor(classifier: StatementClassifier, statements: ClientStatements) {
+    this.#classifier = classifier;
+    this.#statements = statements;
+  }
+
+  /** `frame` is whole. Undefined: no message of this type may come from a client now. */
+  read(type: number, frame: Uint8Array): Operation | undefined {
+    switch (type) {
+      case Frontend.QUERY:
+        return this.#query(frame);
+      case Frontend.PARSE:
+        return this.#parse(frame);
+      case Frontend.BIND:
+        return this.#bind(frame);
+      case Frontend.DESCRIBE:
+        return this.#describe(frame);
+      case Frontend.EXECUTE:
+        return { kind: "execute", bytes: frame };
+      case Frontend.SYNC:
+        return { kind: "sync", bytes: frame };
+      case Frontend.FLUSH:
+        return { kind: "flush", bytes: frame };
+      case Frontend.CLOSE:
+        return this.#close(frame);
+      case Frontend.FUNCTION_CALL:
+        return { kind: "function_call", bytes: frame };
+      case Frontend.COPY_DATA:
+        return { kind: "copy_data", bytes: frame };
+      case Frontend.COPY_DONE:
+      case Frontend.COPY_FAIL:
+        return { kind: "copy_end", bytes: frame };
+      default:
+        return undefined;
+    }
+  }
+
+  /**
+   * A message too large to keep: `prefix` is its beginning, the rest is sent on behind whatever the operation writes, or dropped when
+   * it is a `fail`. Undefined: no message of this type is ever that large.
+   */
+  readLarge(type: number, prefix: Uint8Array): Operation | undefined {
+    switch (type) {
+      case Frontend.QUERY:
+        this.#statements.setUnnamed(undefined);
+        return { kind: "query", bytes: prefix, class: UNREAD_CLASS };
+      case Frontend.PARSE:
+        return this.#largeParse(prefix);
+      case Frontend.BIND:
+        return this.#bind(prefix);
+      case Frontend.FUNCTION_CALL:
+        return { kind: "function_call", bytes: prefix };
+      case Frontend.COPY_DATA:
+        return { kind: "copy_data", bytes: prefix };
+      default:
+        return undefined;
+    }
+  }
+
+  /**
+   * The text can't be kept, so it can't be prepared again elsewhere: the statement gets a name nobody else has, and its class pins the
+   * session to its server.
+   */
+  #largeParse(prefix: Uint8Array): Operation {
+    const nameEnd = prefix.indexOf(0, HEADER_BYTES);
+    if (nameEnd < 0) return malformed();
+    const name = latin1(prefix, HEADER_BYTES, nameEnd);
+    const isUnnamed = name === "";
+    if (!isUnnamed && this.#statements.get(name) !== undefined) return alreadyExists(name);
+    const ownServerName = isUnnamed
+      ? undefined
+      : new TextEncoder().encode(`${SERVER_NAME_PREFIX}own_${++ownStatements}`);
+    const statement: ClientStatement = {
+      name,
+      class: UNREAD_CLASS,
+      tail: undefined,
+      registered: undefined,
+      ownServerName,
+    };
+    if (ownServerName === undefined) {
+      this.#statements.setUnnamed(statement);
+      return { kind: "parse", bytes: prefix, statement };
+    }
+    this.#statements.add(statement);
+    const header = prefix.slice(0, HEADER_BYTES);
+    writeInt32(header, 1, readInt32(prefix, 1) + ownServerName.length - (nameEnd - HEADER_BYTES));
+    const bytes = concatBytes([header, ownServerName, prefix.subarray(nameEnd)]);
+    return { kind: "parse", bytes, statement };
+  }
+
+  #query(frame: Uint8Array): Operation {
+    const text = readQuery(frame);
+    // A simple Query ends the unnamed statement ("Extended Query").
+    this.#statements.setUnnamed(undefined);
+    const statementClass = text === undefined ? undefined : this.#classifier.classify(text);
+    this.#noteDrop(statementClass);
+    return { kind: "query", bytes: frame, class: statementClass };
+  }
+
+  /** DISCARD ALL or DEALLOCATE ALL may be about to run: what is parsed from here on outlives it. */
+  #noteDrop(statementClass: StatementClass | undefined): void {
+    const pin = statementClass?.pin;
+    if (pin === "discard" || pin === "prepare") this.#statements.mark();
+  }
+
+  #parse(frame: Uint8Array): Operation {
+    const message = readParse(frame);
+    if (message === undefined) return malformed();
+    const { name, text, tailOffset } = message;
+    const statementClass = this.#classifier.classify(text);
+    const tail = frame.subarray(tailOffset);
+    if (name === "") {
+      const statement: ClientStatement = {
+        name,
+        class: statementClass,
+        // A copy: the chunk that the frame is a view into may be much larger and must not be kept alive.
+        tail: tail.slice(),
+        registered: undefined,
+        ownServerName: undefined,
+      };
+      this.#statements.setUnnamed(statement);
+      return { kind: "parse", bytes: frame, statement };
+    }
+    if (this.#statements.get(name) !== undefined) return alreadyExists(name);
+    const statement = this.#statements.share(name, statementClass, tail);
+    this.#statements.add(statement);
+    return { kind: "parse", bytes: frame, statement };
+  }
+
+  /** Also for the prefix of a large Bind. */
+  #bind(frame: Uint8Array): Operation {
+    const message = readBind(frame);
+    if (message === undefined) return malformed();
+    const statement = this.#statements.get(message.statement);
+    if (statement === undefined && !mayExistOnServer(message.statement)) {
+      return noSuchStatement(message.statement);
+    }
+    this.#noteDrop(statement?.class);
+    return { kind: "bind", bytes: frame, message, statement };
+  }
+
+  #describe(frame: Uint8Array): Operation {
+    const object = readNamedObject(frame);
+    if (object === undefined) return malformed();
+    if (object.kind === "portal") return { kind: "describe_portal", bytes: frame };
+    const statement = this.#statements.get(object.name);
+    if (statement === undefined && !mayExistOnServer(object.name)) {
+      return noSuchStatement(object.name);
+    }
+    return { kind: "describe_statement", bytes: frame, statement };
+  }
+
+  #close(frame: Uint8Array): Operation {
+    const object = readNamedObject(frame);
+    if (object === undefined) return malformed();
+    if (object.kind === "portal") return { kind: "close_portal", bytes: frame };
+    const statement = this.#statements.get(object.name);
+    if (statement !== undefined) this.#statements.remove(statement);
+    return {
+      kind: "close_statement",
+      bytes: frame,
+      statement,
+      mayExistOnServer: object.name === "" || mayExistOnServer(object.name),
+    };
+  }
+}
+
+/**
+ * A name the client never parsed may still be one it made by SQL-level PREPARE; the unnamed statement can't be, and neither can a
+ * name that we give ourselves, which would be another client's statement.
+ */
+function mayExistOnServer(name: string): boolean {
+  return name !== "" && !name.startsWith(SERVER_NAME_PREFIX) && !name.startsWith("_walgate");
+}
+
+/** PostgreSQL's answer to a message whose fields don't fit its length; the frames around it are sound, so the session goes on. */
+function malformed(): Operation {
+  return failing("08P01", "invalid message format");
+}

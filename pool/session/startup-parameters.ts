@@ -1,0 +1,98 @@
+// The settings a client asked for in its startup packet, brought to whichever server connection serves it.
+
+/** A set of settings, interned by its fingerprint. */
+export interface ParameterSet {
+  /** Equal exactly for equal sets; empty for the empty set. */
+  readonly fingerprint: string;
+  readonly entries: ReadonlyMap<string, string>;
+}
+
+export const NO_PARAMETERS: ParameterSet = { fingerprint: "", entries: new Map() };
+
+/** Settings' names, with their class before the dot: what can stand in RESET unquoted. */
+const NAME_PATTERN = /^[a-z_][a-z0-9_$]*(\.[a-z_][a-z0-9_$]*)*$/i;
+/** PostgreSQL's own names are at most this long (NAMEDATALEN - 1). */
+const NAME_LENGTH_MAX = 63;
+
+export type ParametersResult =
+  | { readonly ok: true; readonly parameters: ParameterSet }
+  | { readonly ok: false; readonly sqlState: string; readonly message: string };
+
+/** Names are case-insensitive, as in PostgreSQL; the order of `entries` does not matter. */
+export function parameterSet(entries: Iterable<readonly [string, string]>): ParametersResult {
+  const sorted = new Map<string, string>();
+  for (const [name, value] of entries) {
+    if (!NAME_PATTERN.test(name) || name.length > NAME_LENGTH_MAX) {
+      return {
+        ok: false,
+        sqlState: "42704",
+        message: "unrecognized configuration parameter in the startup packet",
+      };
+    }
+    sorted.set(name.toLowerCase(), value);
+  }
+  if (sorted.size === 0) return { ok: true, parameters: NO_PARAMETERS };
+  const pairs = [...sorted].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const parameters = { fingerprint: JSON.stringify(pairs), entries: new Map(pairs) };
+  return { ok: true, parameters };
+}
+
+/**
+ * The startup packet's `options`: command-line switches, of which `-c name=value` and `--name=value` set a parameter. A backslash
+ * protects the character behind it, as in pg_split_opts().
+ */
+export function readOptions(options: string): readonly (readonly [string, string])[] | undefined {
+  const words = splitOptions(options);
+  const settings: (readonly [string, string])[] = [];
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i] ?? "";
+    let setting: string;
+    if (word === "-c") setting = words[++i] ?? "";
+    else if (word.startsWith("-c")) setting = word.slice(2);
+    else if (word.startsWith("--")) setting = word.slice(2);
+    else return undefined;
+    const equals = setting.indexOf("=");
+    if (equals <= 0) return undefined;
+    settings.push([setting.slice(0, equals).replaceAll("-", "_"), setting.slice(equals + 1)]);
+  }
+  return settings;
+}
+
+function splitOptions(options: string): string[] {
+  const words: string[] = [];
+  let word: string | undefined;
+  for (let i = 0; i < options.length; i++) {
+    let char = options[i] ?? "";
+    if (/\s/.test(char)) {
+      if (word !== undefined) words.push(word);
+      word = undefined;
+      continue;
+    }
+    if (char === "\\") char = options[++i] ?? "";
+    word = (word ?? "") + char;
+  }
+  if (word !== undefined) words.push(word);
+  return words;
+}
+
+/**
+ * The statement text that brings a session from the settings named `previous` to `wanted`; empty when there is nothing to do. One
+ * string, so that it takes effect whole or not at all.
+ */
+export function transition(previous: readonly string[], wanted: ParameterSet): string {
+  const statements: string[] = [];
+  for (const name of previous) {
+    if (!wanted.entries.has(name)) statements.push(`RESET ${name}`);
+  }
+  const calls: string[] = [];
+  for (const [name, value] of wanted.entries) {
+    calls.push(`pg_catalog.set_config('${name}', ${literal(value)}, false)`);
+  }
+  if (calls.length > 0) statements.push(`SELECT ${calls.join(", ")}`);
+  return statements.join("; ");
+}
+
+/** Escape string syntax: the same value whether standard_conforming_strings is on or off. */
+function literal(value: string): string {
+  return `E'${value.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+}

@@ -1,0 +1,205 @@
+// Writes what concerns prepared statements: makes sure that the server has the ones a client uses, under the names they have there.
+import type { BackendConnection } from "../backend/backend-connection.ts";
+import { Expect, Fate } from "../exchange/reply-plan.ts";
+import {
+  CLOSE_COMPLETE_FRAME,
+  PARSE_COMPLETE_FRAME,
+  encodeErrorResponse,
+  encodeFrame,
+} from "../wire/backend-messages.ts";
+import {
+  encodeBindHead,
+  encodeCloseStatement,
+  encodeDescribeStatement,
+  encodeParse,
+} from "../wire/frontend-messages.ts";
+import { Frontend, Status, concatBytes } from "../wire/message-types.ts";
+import type { ClientStatement, ClientStatements } from "./client-statements.ts";
+import type { Operation } from "./operation.ts";
+import type { OutputBatch } from "./output-batch.ts";
+import type { RegisteredStatement } from "./statement-registry.ts";
+
+/** Binding this name always fails with 26000: nothing of ours has it, and clients' own names are never used on a server. */
+const NO_SUCH_STATEMENT = new TextEncoder().encode("_walgate_none");
+/** Unnamed portal, that statement, no formats, no values, no result formats. */
+const FAILING_BIND = encodeFrame(
+  Frontend.BIND,
+  concatBytes([new Uint8Array(1), NO_SUCH_STATEMENT, new Uint8Array(7)]),
+);
+const UNNAMED = new Uint8Array(0);
+const UNNAMED_IS_GONE = encodeErrorResponse({
+  severity: "ERROR",
+  sqlState: "26000",
+  message: "unnamed prepared statement does not exist",
+});
+
+export class StatementWriter {
+  readonly #backend: BackendConnection;
+  readonly #clientStatements: ClientStatements;
+  readonly #batch: OutputBatch;
+
+  constructor(backend: BackendConnection, statements: ClientStatements, batch: OutputBatch) {
+    this.#backend = backend;
+    this.#clientStatements = statements;
+    this.#batch = batch;
+  }
+
+  /** Makes the server fail here, as its state machine must know of the error; the client reads `error` instead. */
+  fail(error: Uint8Array): void {
+    this.#backend.hasUnsynced = true;
+    this.#backend.plan.expect(Expect.BIND, Fate.HIDE_ERROR, { replacement: error });
+    this.#batch.add(FAILING_BIND);
+  }
+
+  parse(bytes: Uint8Array, statement: ClientStatement): void {
+    const backend = this.#backend;
+    backend.hasUnsynced = true;
+    if (statement.ownServerName !== undefined) {
+      backend.plan.expect(Expect.PARSE, Fate.FORWARD, {
+        failed: () => this.#clientStatements.remove(statement),
+      });
+      this.#batch.add(bytes);
+      return;
+    }
+    const { registered } = statement;
+    if (registered === undefined || !this.#isNaming) {
+      this.#parseUnnamed(statement, Fate.FORWARD, statement.name === "" ? bytes : undefined);
+      return;
+    }
+    const presence = backend.statements.presence(registered, backend.segment);
+    if (presence === "present" && !this.#mayHaveFailed) {
+      backend.plan.answer(PARSE_COMPLETE_FRAME, () => this.#clientStatements.remove(statement));
+      return;
+    }
+    this.#parseNamed(registered, presence !== "absent", Fate.FORWARD, statement);
+  }
+
+  bind(operation: Extract<Operation, { kind: "bind" }>): void {
+    const { bytes, message, statement } = operation;
+    const backend = this.#backend;
+    backend.hasUnsynced = true;
+    const name = statement === undefined ? undefined : this.#ensure(statement);
+    if (statement !== undefined && name === undefined) {
+      this.fail(UNNAMED_IS_GONE);
+      return;
+    }
+    backend.plan.expect(Expect.BIND);
+    if (name === undefined || (name.length === 0 && message.statement === "")) {
+      this.#batch.add(bytes);
+      return;
+    }
+    this.#batch.add(encodeBindHead(bytes, message, name));
+    this.#batch.add(bytes.subarray(message.tailOffset));
+  }
+
+  describe(bytes: Uint8Array, statement: ClientStatement | undefined): void {
+    const backend = this.#backend;
+    backend.hasUnsynced = true;
+    const name = statement === undefined ? undefined : this.#ensure(statement);
+    if (statement !== undefined && name === undefined) {
+      this.fail(UNNAMED_IS_GONE);
+      return;
+    }
+    backend.plan.expect(Expect.DESCRIBE);
+    this.#batch.add(name === undefined ? bytes : encodeDescribeStatement(name));
+  }
+
+  /** A shared statement stays on the server for the next client that prepares the same text. */
+  close(operation: Extract<Operation, { kind: "close_statement" }>): void {
+    const { bytes, statement, mayExistOnServer } = operation;
+    const { plan, statements } = this.#backend;
+    this.#backend.hasUnsynced = true;
+    const restore = (): void => {
+      if (statement !== undefined) this.#clientStatements.restore(statement);
+    };
+    if (statement?.ownServerName !== undefined) {
+      plan.expect(Expect.CLOSE, Fate.FORWARD, { failed: restore });
+      this.#batch.add(encodeCloseStatement(statement.ownServerName));
+    } else if (statement?.registered !== undefined || !mayExistOnServer) {
+      plan.answer(CLOSE_COMPLETE_FRAME, restore);
+    } else {
+      statements.unnamedDropped();
+      plan.expect(Expect.CLOSE, Fate.FORWARD, { failed: restore });
+      this.#batch.add(bytes);
+    }
+  }
+
+  /** In untrusted profiles nothing of ours is named: whoever has the session can replace any named statement. */
+  get #isNaming(): boolean {
+    return this.#backend.profile.isTrusted;
+  }
+
+  /** In a failed transaction block the server refuses a Parse with 25P02, so it must see it. */
+  get #mayHaveFailed(): boolean {
+    const { status, plan, mayBeInTransaction } = this.#backend;
+    return status === Status.FAILED || (plan.length > 0 && mayBeInTransaction);
+  }
+
+  /** `mayExist`: it is closed first, since closing what is not there is no error, and parsing what is there is one. */
+  #parseNamed(
+    registered: RegisteredStatement,
+    mayExist: boolean,
+    fate: number,
+    statement: ClientStatement | undefined,
+  ): void {
+    const { plan, statements, segment, profile } = this.#backend;
+    if (mayExist) this.#closeHidden(registered);
+    // While the server skips, a Close does nothing, and neither would this Parse.
+    while (!plan.isSkipping) {
+      const excess = statements.excess(profile.maxPreparedStatements - 1);
+      if (excess === undefined) break;
+      this.#closeHidden(excess);
+    }
+    statements.parseSent(registered, segment);
+    plan.expect(Expect.PARSE, fate, {
+      completed: () => statements.parseAnswered(registered, true),
+      failed: () => {
+        statements.parseAnswered(registered, false);
+        if (statement !== undefined) this.#clientStatements.remove(statement);
+      },
+    });
+    this.#batch.add(encodeParse(registered.serverName, registered.tail));
+  }
+
+  #closeHidden(registered: RegisteredStatement): void {
+    const { plan, statements, segment } = this.#backend;
+    statements.closeSent(registered, segment);
+    plan.expect(Expect.CLOSE, Fate.HIDE_ALL, {
+      completed: () => statements.closeAnswered(registered, true),
+      failed: () => statements.closeAnswered(registered, false),
+    });
+    this.#batch.add(encodeCloseStatement(registered.serverName));
+  }
+
+  /** `bytes`: the client's own unnamed Parse; undefined to make one of the kept text. */
+  #parseUnnamed(statement: ClientStatement, fate: number, bytes: Uint8Array | undefined): void {
+    const { plan, statements, segment } = this.#backend;
+    const change = statements.unnamedSent(statement, segment);
+    plan.expect(Expect.PARSE, fate, {
+      completed: () => statements.unnamedAnswered(change, true),
+      failed: () => {
+        statements.unnamedAnswered(change, false);
+        if (fate === Fate.FORWARD) this.#clientStatements.remove(statement);
+      },
+    });
+    this.#batch.add(bytes ?? encodeParse(UNNAMED, statement.tail ?? UNNAMED));
+  }
+
+  /** Sees to it that the server has the statement; returns the name it has there, or undefined when it can't be had again. */
+  #ensure(statement: ClientStatement): Uint8Array | undefined {
+    if (statement.ownServerName !== undefined) return statement.ownServerName;
+    const { statements, segment } = this.#backend;
+    const { registered } = statement;
+    if (registered !== undefined && this.#isNaming) {
+      const presence = statements.presence(registered, segment);
+      if (presence !== "present") {
+        this.#parseNamed(registered, presence === "doubtful", Fate.HIDE_SUCCESS, undefined);
+      }
+      return registered.serverName;
+    }
+    if (statements.holdsUnnamed(statement, segment)) return UNNAMED;
+    if (statement.tail === undefined) return undefined;
+    this.#parseUnnamed(statement, Fate.HIDE_SUCCESS, undefined);
+    return UNNAMED;
+  }
+}

@@ -1,0 +1,330 @@
+// A ByteSocket over one Bun socket, before and after TLS.
+//
+//            attach                upgrade                 handshake ok
+//   (new) ──────────► plain ──────────────► handshaking ──────────────► secure
+//
+// State lives here and in nothing that Bun makes: after an upgrade Bun calls the old handlers with ciphertext, on another
+// JS object that shares only `data`.
+import type { Socket } from "bun";
+import { PoolError } from "../errors.ts";
+import type { Clock, Timer } from "../time/clock.ts";
+import type { ByteSocket, SocketHandlers } from "./socket.ts";
+
+/** How long `end` waits for the peer to take the queue and to close its side; then the socket is destroyed. */
+const END_TIMEOUT_MS = 5000;
+
+/** A silent peer is probed after this; Bun fixes 10 probes, 1 s apart, so a dead one is found 40 s after its last byte. */
+const KEEPALIVE_IDLE_MS = 30_000;
+
+const BROKEN_HANDSHAKE_CODES: ReadonlySet<string> = new Set(["EPROTO", "ECONNRESET"]);
+
+type Layer = "plain" | "handshaking" | "secure";
+
+/** `dead`: the kernel's socket is gone but the owner has not been told yet, because of bytes to deliver first. */
+type State = "open" | "ending" | "dead" | "closed";
+
+type Native = Socket<BunSocket>;
+
+interface Handshake {
+  resolve(authorizationError: Error | null): void;
+  reject(error: PoolError): void;
+}
+
+export class BunSocket implements ByteSocket {
+  readonly #clock: Clock;
+  /** Undefined until the connection stands. */
+  #native: Native | undefined;
+  #remoteAddress = "";
+  #handlers: SocketHandlers | undefined;
+  /** Arrived while paused or without handlers: TLS records of one read, a handshake's last segment, bytes before a reset. */
+  #inbound: Uint8Array[] = [];
+  /** Unsent tails, oldest first. */
+  #outbound: Uint8Array[] = [];
+  #queuedBytes = 0;
+  #layer: Layer = "plain";
+  #state: State = "open";
+  #isPaused = false;
+  /** What Bun was last told. */
+  #isReading = true;
+  #closeError: Error | undefined;
+  #isReported = false;
+  #endTimer: Timer | undefined;
+  #handshake: Handshake | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get remoteAddress(): string {
+    return this.#remoteAddress;
+  }
+
+  get isSecure(): boolean {
+    return this.#layer === "secure";
+  }
+
+  get queuedBytes(): number {
+    return this.#queuedBytes;
+  }
+
+  get layer(): Layer {
+    return this.#layer;
+  }
+
+  /** The DER of the peer's certificate; undefined without TLS. */
+  get peerCertificate(): Uint8Array | undefined {
+    return this.#layer === "secure" ? this.#native?.getPeerX509Certificate().raw : undefined;
+  }
+
+  /** Reading stops until the owner has set handlers. */
+  attach(native: Native, remoteAddress: string): void {
+    this.#native = native;
+    this.#remoteAddress = remoteAddress;
+    native.setKeepAlive(true, KEEPALIVE_IDLE_MS);
+    this.#syncReading();
+  }
+
+  setHandlers(handlers: SocketHandlers): void {
+    this.#handlers = handlers;
+    if (this.#state === "closed") this.#reportSoon();
+    else this.#continueReading();
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+    this.#syncReading();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#continueReading();
+  }
+
+  write(bytes: Uint8Array): void {
+    if (this.#state !== "open" || this.#native === undefined || bytes.length === 0) return;
+    if (this.#queuedBytes > 0) {
+      this.#enqueue(bytes);
+      return;
+    }
+    const sent = Math.max(0, this.#native.write(bytes));
+    if (sent < bytes.length) this.#enqueue(sent === 0 ? bytes : bytes.subarray(sent));
+  }
+
+  end(): void {
+    if (this.#state === "dead") this.#finish(this.#closeError);
+    if (this.#state !== "open") return;
+    this.#state = "ending";
+    this.#inbound = [];
+    this.#endTimer = this.#clock.schedule(END_TIMEOUT_MS, () => this.destroy());
+    // What the peer still sends is read and dropped: closing on unread bytes would reset the connection, and with it
+    // whatever of our last message the peer has not read.
+    this.#syncReading();
+    if (this.#queuedBytes === 0) this.#native?.shutdown();
+  }
+
+  destroy(): void {
+    if (this.#state === "closed") return;
+    this.#finish(undefined);
+    this.#native?.terminate();
+  }
+
+  /**
+   * Hands the stream to the TLS layer that `start` creates. Resolves after the handshake with what certificate
+   * verification had to say; rejects, destroyed, when the handshake fails or the deadline passes.
+   */
+  async upgrade(start: (native: Native) => Native, deadline: number): Promise<Error | null> {
+    const native = this.#native;
+    if (this.#state !== "open" || native === undefined || this.#layer !== "plain") {
+      throw new PoolError("ERR_CONNECT_FAILED", "the connection closed before the TLS handshake", {
+        sqlState: "08006",
+      });
+    }
+    // Bytes before the handshake are not encrypted and nobody must take them for bytes of the TLS stream.
+    if (this.#inbound.length > 0 || this.#queuedBytes > 0) {
+      this.destroy();
+      throw new PoolError("ERR_PROTOCOL_VIOLATION", "unencrypted data before the TLS handshake", {
+        sqlState: "08P01",
+      });
+    }
+    this.#layer = "handshaking";
+    this.#handlers = undefined;
+    this.#isPaused = false;
+    this.#syncReading();
+    const { promise, resolve, reject } = Promise.withResolvers<Error | null>();
+    this.#handshake = { resolve, reject };
+    const timer = this.#clock.schedule(deadline - this.#clock.now(), () => {
+      this.#handshake = undefined;
+      this.destroy();
+      reject(
+        new PoolError("ERR_CONNECT_TIMEOUT", "TLS handshake timed out", { sqlState: "08001" }),
+      );
+    });
+    try {
+      this.#native = start(native);
+      return await promise;
+    } catch (error) {
+      this.destroy();
+      throw error instanceof PoolError ? error : handshakeFailed(error);
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  // The rest is called by the shared Bun handlers of `bun-transport.ts`.
+
+  receive(bytes: Uint8Array): void {
+    if (this.#state !== "open") return;
+    if (this.#canDeliver && this.#inbound.length === 0) this.#handlers?.data(bytes);
+    else this.#inbound.push(bytes);
+  }
+
+  /** The kernel takes bytes again; Bun also says so when nothing waits. */
+  flush(): void {
+    const native = this.#native;
+    if (this.#queuedBytes === 0 || native === undefined) return;
+    for (;;) {
+      const next = this.#outbound[0];
+      if (next === undefined) break;
+      const sent = Math.max(0, native.write(next));
+      this.#queuedBytes -= sent;
+      if (sent < next.length) {
+        this.#outbound[0] = next.subarray(sent);
+        return;
+      }
+      this.#outbound.shift();
+    }
+    if (this.#state === "ending") native.shutdown();
+    else if (this.#state === "open") this.#handlers?.drain();
+  }
+
+  /**
+   * Bun's `isSuccess` is also false after a finished handshake with a certificate of another host, whose verification was
+   * switched off; only the error's code tells that from a handshake that broke.
+   */
+  handshakeDone(isSuccess: boolean, authorizationError: Error | null): void {
+    const handshake = this.#handshake;
+    this.#handshake = undefined;
+    if (handshake === undefined) return;
+    if (isSuccess || !BROKEN_HANDSHAKE_CODES.has(errorCode(authorizationError))) {
+      this.#layer = "secure";
+      this.#syncReading();
+      handshake.resolve(authorizationError);
+    } else {
+      handshake.reject(handshakeFailed(authorizationError));
+    }
+  }
+
+  /** Bun's socket has closed. The owner learns it behind the bytes that came before, as it would from the kernel. */
+  closed(error: Error | undefined): void {
+    this.#handshake?.reject(handshakeFailed(error));
+    this.#handshake = undefined;
+    if (this.#state === "ending") this.#finish(undefined);
+    if (this.#state !== "open") return;
+    this.#state = "dead";
+    this.#closeError = error;
+    const hadQueue = this.#queuedBytes > 0;
+    this.#clearOutbound();
+    this.#deliverSoon();
+    // Nobody may wait for a drain that can't come, and keep this socket paused meanwhile.
+    if (hadQueue) this.#handlers?.drain();
+  }
+
+  /** A handler of the owner threw: a bug costs its own connection and nothing else. */
+  fail(error: Error): void {
+    if (this.#state === "closed") {
+      reportError(error);
+      return;
+    }
+    this.#finish(error);
+    this.#native?.terminate();
+  }
+
+  get #canDeliver(): boolean {
+    return this.#handlers !== undefined && !this.#isPaused;
+  }
+
+  #enqueue(bytes: Uint8Array): void {
+    this.#outbound.push(bytes);
+    this.#queuedBytes += bytes.length;
+  }
+
+  #clearOutbound(): void {
+    this.#outbound = [];
+    this.#queuedBytes = 0;
+  }
+
+  #syncReading(): void {
+    const native = this.#native;
+    if (native === undefined || this.#state === "dead" || this.#state === "closed") return;
+    const shouldRead =
+      this.#layer === "handshaking" ||
+      this.#state === "ending" ||
+      (this.#canDeliver && this.#inbound.length === 0);
+    if (shouldRead === this.#isReading) return;
+    this.#isReading = shouldRead;
+    if (shouldRead) native.resume();
+    else native.pause();
+  }
+
+  #continueReading(): void {
+    if (this.#inbound.length > 0 || this.#state === "dead") this.#deliverSoon();
+    else this.#syncReading();
+  }
+
+  /** Never from inside a call of the owner, who may be in the middle of a change of its own state. */
+  #deliverSoon(): void {
+    queueMicrotask(() => {
+      try {
+        this.#deliver();
+      } catch (error) {
+        this.fail(
+          error instanceof Error ? error : new Error("a socket handler threw", { cause: error }),
+        );
+      }
+    });
+  }
+
+  #deliver(): void {
+    while (this.#canDeliver) {
+      const next = this.#inbound.shift();
+      if (next === undefined) break;
+      this.#handlers?.data(next);
+    }
+    if (!this.#canDeliver || this.#inbound.length > 0) return;
+    if (this.#state === "dead") this.#finish(this.#closeError);
+    else this.#syncReading();
+  }
+
+  /** The one place that ends the socket's life and tells the owner. */
+  #finish(error: Error | undefined): void {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    this.#closeError = error;
+    this.#inbound = [];
+    this.#clearOutbound();
+    this.#endTimer?.cancel();
+    this.#reportSoon();
+  }
+
+  #reportSoon(): void {
+    queueMicrotask(() => {
+      const handlers = this.#handlers;
+      if (handlers === undefined || this.#isReported) return;
+      this.#isReported = true;
+      handlers.close(this.#closeError);
+    });
+  }
+}
+
+/** The runtime's short code is all that is shown: its texts may quote addresses and names. */
+export function errorCode(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : "unknown reason";
+}
+
+function handshakeFailed(cause: unknown): PoolError {
+  return new PoolError("ERR_CONNECT_FAILED", `TLS handshake failed: ${errorCode(cause)}`, {
+    sqlState: "08001",
+    cause,
+  });
+}

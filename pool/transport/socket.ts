@@ -1,0 +1,37 @@
+// The narrow view of a byte stream that the pool and the doors work with; TCP, TLS, WebSocket and simulated ones implement it.
+
+export interface SocketHandlers {
+  /** A fresh array of its exact size: it may be kept, never written to. */
+  data(bytes: Uint8Array): void;
+  /** The queue of unsent bytes has become empty after it was not. */
+  drain(): void;
+  /** Exactly once, whoever closed; `error` when it was not orderly. Nothing is called after it. */
+  close(error: Error | undefined): void;
+}
+
+/** What a client's or a server's byte stream can do, whatever carries it. */
+export interface ByteChannel {
+  /** Sends at once what the kernel takes and queues the rest. The array is not copied and must not change afterwards. No-op once closed. */
+  write(bytes: Uint8Array): void;
+  /** Bytes written that the kernel has not taken yet. */
+  readonly queuedBytes: number;
+  /** Stops `data` until `resume`. Idempotent. */
+  pause(): void;
+  resume(): void;
+  /** Sends what is queued, then closes in order. */
+  end(): void;
+  /** Closes at once; queued bytes are lost. */
+  destroy(): void;
+}
+
+export interface ByteSocket extends ByteChannel {
+  setHandlers(handlers: SocketHandlers): void;
+  readonly remoteAddress: string;
+  /** True after a TLS handshake on this socket. */
+  readonly isSecure: boolean;
+}
+
+export interface HostAddress {
+  readonly host: string;
+  readonly port: number;
+}
