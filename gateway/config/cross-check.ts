@@ -67,6 +67,7 @@ class CrossCheck {
       "name",
       auth.users.map(({ name }) => name),
     );
+    for (const [name, database] of Object.entries(databases)) this.#checkMonitor(name, database);
   }
 
   #checkDatabase(name: string, database: DatabaseFile): void {
@@ -94,6 +95,20 @@ class CrossCheck {
         'needs sslmode "verify-ca" or "verify-full"',
       );
     }
+  }
+
+  /** Last, since profiles that are wrong in themselves may be why it fails. */
+  #checkMonitor(name: string, database: DatabaseFile): void {
+    const isWatchable =
+      database.monitor_user !== undefined ||
+      Object.values(this.#file.profiles).some(
+        (profile) => profile.database === name && profile.sql === "trusted",
+      );
+    if (isWatchable) return;
+    throw this.#problems.ofKey(
+      ["databases", name, "monitor_user"],
+      'missing, and no profile of this database has sql = "trusted"',
+    );
   }
 
   #checkProfile(name: string, profile: ProfileFile): void {

@@ -28,8 +28,11 @@ type DatabaseFile = ConfigFile["databases"][string];
 type ProfileFile = ConfigFile["profiles"][string];
 type JwtFile = ConfigFile["auth"]["jwt"][number];
 
-/** Every key of [pool], as one database or profile has them. Durations in seconds. */
+/** Every key of [pool]. Durations in seconds. */
 export type ResolvedPoolSettings = ConfigFile["pool"];
+
+/** Those of them that a database or a profile may set for itself. */
+export type PoolOverrides = Partial<Omit<ResolvedPoolSettings, "server_login_retry">>;
 
 export type GatewayConfig = Omit<GatewayFile, "tls"> & {
   readonly tls?: { readonly certificate: string; readonly private_key: Secret };

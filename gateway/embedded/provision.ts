@@ -24,6 +24,8 @@ export async function provision(input: ProvisionInput): Promise<void> {
       // The password is base64url, so it cannot end the literal.
       await sql.unsafe(`CREATE ROLE ${role} LOGIN ${kind} PASSWORD '${credentials[role]}'`);
     }
+    // A replica shows the timeline it receives to those who may read statistics only.
+    await sql.unsafe("GRANT pg_read_all_stats TO walgate_monitor");
     for (const slot of slots) {
       await sql`SELECT pg_create_physical_replication_slot(${slot}, true)
         WHERE NOT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = ${slot})`;

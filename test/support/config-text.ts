@@ -12,6 +12,7 @@ servers = ["10.0.0.1:5432"]
 [profiles.app]
 database = "app"
 user = "app"
+sql = "trusted"
 `;
 
 export interface Surroundings {

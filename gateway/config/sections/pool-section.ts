@@ -1,6 +1,6 @@
 // The keys of [pool], which a database or a profile may override.
 import { Type } from "@sinclair/typebox";
-import { integer, oneOf, seconds, secondsOrZero, table, withDefault, wireText } from "../values.ts";
+import { integer, oneOf, seconds, table, withDefault, wireText } from "../values.ts";
 
 /** Without defaults, so that a database or profile that leaves a key out overrides nothing. */
 const poolKeys = {
@@ -22,12 +22,6 @@ const poolKeys = {
     minimum: 1,
     maximum: 1_000_000,
   }),
-  query_timeout: secondsOrZero("never", {
-    description: "A query that runs longer is cancelled, then its server connection is closed.",
-  }),
-  idle_transaction_timeout: secondsOrZero("never", {
-    description: "A client that is idle inside a transaction for this time is closed.",
-  }),
   server_lifetime: seconds({
     description: "A free server connection that is older than this is closed.",
   }),
@@ -36,9 +30,6 @@ const poolKeys = {
   }),
   server_connect_timeout: seconds({
     description: "A connection to a server that has not finished its login after this time failed.",
-  }),
-  server_login_retry: seconds({
-    description: "Pause after a failed connection before the next one to the same server.",
   }),
   cancel_wait_timeout: seconds({
     description: "A cancel request that cannot be delivered within this time is given up.",
@@ -53,18 +44,21 @@ const poolKeys = {
   }),
 };
 
+/** One pause for all: it belongs to a server and user, which several profiles may share. */
+const serverLoginRetry = seconds({
+  description: "Pause after a failed connection before the next one to the same server.",
+});
+
 export const poolSection = table(
   {
     pool_mode: withDefault(poolKeys.pool_mode, "transaction"),
     default_pool_size: withDefault(poolKeys.default_pool_size, 20),
     query_wait_timeout: withDefault(poolKeys.query_wait_timeout, 120),
     max_query_waiters: withDefault(poolKeys.max_query_waiters, 10_000),
-    query_timeout: withDefault(poolKeys.query_timeout, 0),
-    idle_transaction_timeout: withDefault(poolKeys.idle_transaction_timeout, 0),
     server_lifetime: withDefault(poolKeys.server_lifetime, 3600),
     server_idle_timeout: withDefault(poolKeys.server_idle_timeout, 600),
     server_connect_timeout: withDefault(poolKeys.server_connect_timeout, 15),
-    server_login_retry: withDefault(poolKeys.server_login_retry, 15),
+    server_login_retry: withDefault(serverLoginRetry, 15),
     cancel_wait_timeout: withDefault(poolKeys.cancel_wait_timeout, 10),
     server_reset_query: withDefault(poolKeys.server_reset_query, "DISCARD ALL"),
     max_prepared_statements: withDefault(poolKeys.max_prepared_statements, 200),

@@ -21,7 +21,7 @@ trusted_proxies = ["10.0.0.0/8"]
 keys = [{ secret_env = "TOKEN_KEY" }, { secret_file = "token.key" }]
 [pool]
 pool_mode = "transaction"
-query_timeout = 5.5
+query_wait_timeout = 5.5
 [databases.app]
 servers = ["h:1", { name = "b", address = "h:2", weight = 2 }]
 monitor_user = "monitor"

@@ -137,7 +137,7 @@ const VALUE_MISTAKES: readonly Mistake[] = [
   ],
   [
     "statements of users that are not built yet",
-    appended("sql = 'persisted'"),
+    MINIMAL_CONFIG.replace('sql = "trusted"', 'sql = "persisted"'),
     'profiles.app.sql: "persisted" is not built yet, must be "untrusted" or "trusted"',
   ],
   [
@@ -201,7 +201,7 @@ describe("limits", () => {
     ["port 65535 of a server", databaseWith("servers = ['h:65535']")],
     [
       "a database name of 63 characters",
-      `${MINIMAL_CONFIG}[databases.${"n".repeat(63)}]\nservers = ['h:1']`,
+      `${MINIMAL_CONFIG}[databases.${"n".repeat(63)}]\nservers = ['h:1']\nmonitor_user = 'm'`,
     ],
     [
       "a role name of 1024 characters",

@@ -46,6 +46,11 @@ const CONTRADICTIONS: readonly Mistake[] = [
     "databases.app.monitor_password_env: needs monitor_user",
   ],
   [
+    "a database that nobody may watch",
+    MINIMAL_CONFIG.replace('sql = "trusted"', 'sql = "untrusted"'),
+    'databases.app.monitor_user: missing, and no profile of this database has sql = "trusted"',
+  ],
+  [
     "authorities that nothing is verified against",
     databaseWith("servers = ['h:1']\nsslmode = 'require'\nsslrootcert = 'ca.crt'"),
     'databases.app.sslrootcert: needs sslmode "verify-ca" or "verify-full"',

@@ -154,8 +154,6 @@ describe("a configuration that is right", () => {
         default_pool_size: 20,
         query_wait_timeout: 120,
         max_query_waiters: 10_000,
-        query_timeout: 0,
-        idle_transaction_timeout: 0,
         server_lifetime: 3600,
         server_idle_timeout: 600,
         server_connect_timeout: 15,
@@ -173,7 +171,7 @@ describe("a configuration that is right", () => {
           consistency_wait: 0.1,
         },
       },
-      profiles: { app: { database: "app", user: "app", parameters: {}, sql: "untrusted" } },
+      profiles: { app: { database: "app", user: "app", parameters: {}, sql: "trusted" } },
       auth: { jwt: [], rules: [], users: [] },
     });
     expect(tokens.max_wait).toBe(5);
