@@ -1,6 +1,7 @@
 // Says what a statement text may do, from PostgreSQL's own grammar behind a cache. It decides nothing
 // else: which server, and what a pin means, is for its callers.
 import { withoutComments } from "./comments.ts";
+import { maskLiterals } from "./mask-literals.ts";
 import type { StatementClass } from "./statement-class.ts";
 import { effectOf, type StatementEffect } from "./statement-effect.ts";
 import { statementParser } from "./statement-parser.ts";
@@ -53,15 +54,19 @@ export class StatementClassifier {
    * standard_conforming_strings = on. Throws a programmer error before `loadStatementParser` is through.
    */
   classify(text: string): StatementClass {
-    const cached = this.#cache.get(text);
+    const isShort = text.length <= CACHED_LENGTH_MAX;
+    const key = (isShort ? maskLiterals(text) : undefined) ?? text;
+    const cached = this.#cache.get(key);
     if (cached !== undefined) {
-      this.#cache.delete(text);
-      this.#cache.set(text, cached);
+      this.#cache.delete(key);
+      this.#cache.set(key, cached);
       return cached;
     }
     const { verdict, isLasting } = decide(text);
     const result = Object.freeze(verdict);
-    if (isLasting && text.length <= CACHED_LENGTH_MAX) this.#remember(text, result);
+    // A text may be refused for a value in it, which the key does not show.
+    const isOfKey = key === text || result.pin !== "unparsed";
+    if (isLasting && isShort && isOfKey) this.#remember(key, result);
     return result;
   }
 
