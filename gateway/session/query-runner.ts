@@ -1,0 +1,215 @@
+// Runs the statements of one HTTP request, alone or as one transaction, and mints the token that goes with the answer.
+import type { StartupProfile } from "#pool/connections/startup-profile.ts";
+import { hasSameHistory, mergePositions } from "#pool/consistency/merge-positions.ts";
+import type { Position } from "#pool/consistency/position.ts";
+import { tokenAudience } from "#pool/consistency/token-audience.ts";
+import { PoolError } from "#pool/errors.ts";
+import type { RelayIdentity } from "#pool/session/relay-environment.ts";
+import { concatBytes } from "#pool/wire/message-types.ts";
+import { encodeStatement } from "#pool/wire/statement-messages.ts";
+import type { GatewayContext, ResolvedIdentity } from "./gateway-context.ts";
+import { type ExchangeAnswer, QueryExchange } from "./query-exchange.ts";
+import type { StatementResult } from "./result-collector.ts";
+import type { RowFormat } from "./result-json.ts";
+import { type ServerError, poolError } from "./server-error.ts";
+import { batchFault, refusalOf } from "./statement-rules.ts";
+
+export interface StatementRequest {
+  readonly text: string;
+  /** PostgreSQL's text, or null. */
+  readonly params: readonly (string | null)[];
+  readonly format: RowFormat;
+}
+
+export type IsolationLevel =
+  "READ UNCOMMITTED" | "READ COMMITTED" | "REPEATABLE READ" | "SERIALIZABLE";
+
+export interface TransactionOptions {
+  readonly isolation: IsolationLevel | undefined;
+  readonly isReadOnly: boolean;
+  readonly isDeferrable: boolean;
+}
+
+export interface QueryRequest {
+  readonly identity: ResolvedIdentity;
+  /** Exactly one unless `transaction` is given. */
+  readonly statements: readonly StatementRequest[];
+  /** All statements run in one transaction of this kind. */
+  readonly transaction: TransactionOptions | undefined;
+  /** Read-after-write tokens, joined by commas. */
+  readonly token: string | undefined;
+  /** The client goes away: what runs is cancelled in PostgreSQL. */
+  readonly signal: AbortSignal;
+  /** For the rows of all statements as JSON. */
+  readonly responseBytesMax: number;
+}
+
+export type QueryOutcome =
+  | { readonly ok: true; readonly results: readonly StatementResult[] }
+  | { readonly ok: false; readonly error: ServerError };
+
+export interface QueryRun {
+  readonly outcome: QueryOutcome;
+  /** A read that carries it is not older than this request and those before it. */
+  readonly token: string | undefined;
+  /** "primary" or "replica:NAME"; undefined when no server was asked. */
+  readonly servedBy: string | undefined;
+}
+
+/** START TRANSACTION and COMMIT around a batch return no rows. */
+const NO_ROWS: RowFormat = { isArray: true, isRawText: true };
+
+/** Errors of PostgreSQL, of the pool and about the request are data; only a bug throws. */
+export async function runQueries(
+  context: GatewayContext,
+  request: QueryRequest,
+): Promise<QueryRun> {
+  const { profile, tenant } = request.identity;
+  const audience = tokenAudience(profile.database, tenant);
+  const asked = readToken(context, request, audience);
+  const answer = await answerOf(context, request, asked);
+  const gained = answer.position ?? (await reissued(context, request, asked, answer));
+  const positions =
+    gained === undefined ? asked.positions : mergePositions(superseding(asked, gained), [gained]);
+  return {
+    outcome: outcomeOf(context, request, answer),
+    token: positions.length === 0 ? undefined : context.tokens.mint(positions, audience),
+    servedBy: answer.servedBy,
+  };
+}
+
+/** What the caller's token comes to. */
+interface Asked {
+  readonly identity: RelayIdentity;
+  readonly positions: readonly Position[];
+}
+
+/** A token that does not verify is no error, but what it asks for is not known: only the primary is surely not older. */
+function readToken(context: GatewayContext, request: QueryRequest, audience: string): Asked {
+  const { relay } = request.identity;
+  if (request.token === undefined) return { identity: relay, positions: [] };
+  const reading = context.tokens.read(request.token, audience);
+  if (reading.ok) return { identity: relay, positions: reading.positions };
+  const { routes } = context.environment.counters;
+  const reason = `token_${reading.reason}`;
+  routes.set(reason, (routes.get(reason) ?? 0) + 1);
+  return { identity: { ...relay, profile: primaryOnly(relay.profile) }, positions: [] };
+}
+
+/** A position is one round trip on a connection of our own; past this the answer goes out with the old token. */
+const REISSUE_TIMEOUT_MS = 2_000;
+
+/**
+ * A token of another history, as after a failover, sends its reads to the primary. The primary's own position takes its place, or the
+ * caller would never get back to the replicas.
+ */
+async function reissued(
+  context: GatewayContext,
+  request: QueryRequest,
+  asked: Asked,
+  answer: ExchangeAnswer,
+): Promise<Position | undefined> {
+  const cluster = context.clusters.get(request.identity.profile.database);
+  const primary = cluster?.snapshot().find(({ role }) => role === "primary")?.position;
+  const isForeign =
+    primary !== undefined && asked.positions.some((position) => !hasSameHistory(position, primary));
+  if (cluster === undefined || !isForeign || answer.servedBy !== "primary") return undefined;
+  try {
+    return await cluster.oracle(context.environment.clock.now() + REISSUE_TIMEOUT_MS);
+  } catch (error) {
+    if (error instanceof PoolError) return undefined;
+    throw error;
+  }
+}
+
+/** What the primary's position does not replace: a later timeline of its own system, which another gateway may know. */
+function superseding(asked: Asked, gained: Position): readonly Position[] {
+  return asked.positions.filter(
+    ({ systemIdentifier, timeline }) =>
+      systemIdentifier === gained.systemIdentifier && timeline >= gained.timeline,
+  );
+}
+
+/** One for each profile, since pools are found by the profile object. It keeps name and generation, so connections are shared. */
+const primaryOnlyProfiles = new WeakMap<StartupProfile, StartupProfile>();
+
+function primaryOnly(profile: StartupProfile): StartupProfile {
+  let copy = primaryOnlyProfiles.get(profile);
+  if (copy === undefined) {
+    copy = { ...profile, consistency: "primary" };
+    primaryOnlyProfiles.set(profile, copy);
+  }
+  return copy;
+}
+
+async function answerOf(
+  context: GatewayContext,
+  request: QueryRequest,
+  asked: Asked,
+): Promise<ExchangeAnswer> {
+  const { environment } = context;
+  const { statements, transaction } = request;
+  const isBatch = transaction !== undefined;
+  const refusal = refusalOf((text) => environment.classifier.classify(text), statements, isBatch);
+  if (refusal !== undefined || statements.length === 0) return unasked(refusal);
+  const fault = await parameterFault(context, asked.identity);
+  if (fault !== undefined) return unasked(fault);
+
+  const formats = statements.map(({ format }) => format);
+  const exchange = new QueryExchange({
+    environment,
+    identity: asked.identity,
+    positions: asked.positions,
+    signal: request.signal,
+    frameBytesMax: context.config.gateway.max_packet_size,
+    responseBytesMax: request.responseBytesMax,
+    formats: isBatch ? [NO_ROWS, ...formats, NO_ROWS] : formats,
+  });
+  const messages = statements.map(({ text, params }) => encodeStatement(text, params));
+  if (transaction === undefined) return exchange.run(messages);
+  // Two Syncs, one write: after an error COMMIT still runs, as a rollback, and leaves nothing to be done.
+  const start = encodeStatement(startText(transaction), []);
+  return exchange.run([concatBytes([start, ...messages]), encodeStatement("COMMIT", [])]);
+}
+
+function unasked(error: ServerError | undefined): ExchangeAnswer {
+  return { results: [], error, position: undefined, servedBy: undefined };
+}
+
+/** Settings of the connection string are tried out before a statement depends on them; sets that were good are remembered. */
+async function parameterFault(
+  context: GatewayContext,
+  identity: RelayIdentity,
+): Promise<ServerError | undefined> {
+  if (identity.parameters.entries.size === 0) return undefined;
+  try {
+    await context.greetings.get(identity);
+    return undefined;
+  } catch (error) {
+    if (error instanceof PoolError) return poolError(error);
+    throw error;
+  }
+}
+
+function outcomeOf(
+  context: GatewayContext,
+  request: QueryRequest,
+  answer: ExchangeAnswer,
+): QueryOutcome {
+  const { results, error } = answer;
+  if (error !== undefined) return { ok: false, error };
+  const { statements, transaction } = request;
+  if (transaction === undefined || statements.length === 0) return { ok: true, results };
+  const { classifier } = context.environment;
+  const fault = batchFault((text) => classifier.classify(text), statements, results);
+  if (fault !== undefined) return { ok: false, error: fault };
+  return { ok: true, results: results.slice(1, -1) };
+}
+
+function startText({ isolation, isReadOnly, isDeferrable }: TransactionOptions): string {
+  const modes: string[] = [];
+  if (isolation !== undefined) modes.push(`ISOLATION LEVEL ${isolation}`);
+  if (isReadOnly) modes.push("READ ONLY");
+  if (isDeferrable) modes.push("DEFERRABLE");
+  return modes.length === 0 ? "START TRANSACTION" : `START TRANSACTION ${modes.join(", ")}`;
+}
