@@ -153,14 +153,10 @@ function toAuthenticator(
 type IssuerKeys = ConstructorParameters<typeof Authenticator>[0]["issuers"][number]["keys"];
 
 function toIssuerKeys(keys: Config["auth"]["jwt"][number]["keys"]): IssuerKeys {
-  switch (keys.kind) {
-    case "secret":
-      return keys;
-    case "jwks":
-      return { kind: "inline", jwks: keys.jwks };
-    case "jwks_url":
-      return { kind: "remote", url: keys.url };
-  }
+  if (keys.kind === "secret") return keys;
+  return keys.kind === "jwks"
+    ? { kind: "inline", jwks: keys.jwks }
+    : { kind: "remote", url: keys.url };
 }
 
 function toPools(

@@ -49,7 +49,12 @@ password_env = "WALGATE_APP_USER_PASSWORD"
 parameters = { statement_timeout = "5s" }
 sql = "untrusted"
 
-[[auth.users]]
+${logins(options)}`;
+}
+
+/** Two users by password, and two roles by JWT. */
+function logins(options: DevConfigOptions): string {
+  return `[[auth.users]]
 name = "app"
 secret_env = "WALGATE_APP_PASSWORD"
 

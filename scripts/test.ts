@@ -25,24 +25,22 @@ interface Step {
   readonly run: () => Promise<number>;
 }
 
-process.exitCode = await main(process.argv.slice(2));
-
 /** Runs every step, also after a failed one, so that one run shows all that is wrong. */
 async function main(filters: readonly string[]): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), "walgate-junit-"));
-  const junit = join(folder, "junit.xml");
   try {
     const failures = new Set<string>();
-    for (const step of steps(junit, filters)) {
+    for (const step of await steps(folder, filters)) {
       const began = performance.now();
       const code = await step.run();
       if (code !== 0) failures.add(step.name);
       const tookMs = Math.round(performance.now() - began);
       console.log(`${code === 0 ? "ok  " : "FAIL"} ${step.name} (${tookMs} ms)`);
     }
-    const totals = await readTotals(junit);
+    const totals = await readTotals(folder);
     // The report leaves out a test file that could not be loaded; the exit code does not.
-    const failed = failures.has("tests") ? Math.max(totals.failed, 1) : totals.failed;
+    const isBroken = TEST_STEPS.some((name) => failures.has(name));
+    const failed = isBroken ? Math.max(totals.failed, 1) : totals.failed;
     if (failures.size > 0) console.log(`failed steps: ${[...failures].join(", ")}`);
     const skipped = totals.skipped > 0 ? `, ${totals.skipped} skipped` : "";
     console.log(`${totals.passed} passed, ${failed} failed${skipped}`);
@@ -52,8 +50,7 @@ async function main(filters: readonly string[]): Promise<number> {
   }
 }
 
-function steps(junit: string, filters: readonly string[]): Step[] {
-  const seed = Math.floor(Math.random() * SEED_LIMIT);
+async function steps(folder: string, filters: readonly string[]): Promise<Step[]> {
   return [
     { name: "lock", run: checkLock },
     { name: "format", run: command(BUN, "fmt", "--no-script", "--check") },
@@ -61,23 +58,56 @@ function steps(junit: string, filters: readonly string[]): Step[] {
     { name: "sdk build", run: command(join(TOOLS, "tsc"), "-p", "sdk/tsconfig.build.json") },
     { name: "types", run: command(BUN, "check", "--no-script") },
     { name: "lint", run: command(join(TOOLS, "oxlint"), "--type-aware", "--deny-warnings") },
-    {
-      name: "tests",
-      run: async () => {
-        console.log(`tests in the order of --seed=${seed}`);
-        return command(
-          BUN,
-          "test",
-          `--timeout=${TEST_TIMEOUT_MS}`,
-          "--randomize",
-          `--seed=${seed}`,
-          "--reporter=junit",
-          `--reporter-outfile=${junit}`,
-          ...filters,
-        )();
-      },
-    },
+    ...(await testSteps(folder, filters)),
   ];
+}
+
+/** Folders whose tests share nothing, so that they run in any order. */
+const PURE_FOLDERS: ReadonlySet<string> = new Set(["unit", "property", "tidy", "sdk"]);
+const TEST_STEPS = ["tests", "tests on real servers"] as const;
+
+/** Tests on real servers run in the order of their file, since they share a cluster and some of them break it on purpose. */
+async function testSteps(folder: string, filters: readonly string[]): Promise<Step[]> {
+  const run = (name: string, paths: readonly string[], ...options: string[]): Step => ({
+    name,
+    run: command(
+      BUN,
+      "test",
+      `--timeout=${TEST_TIMEOUT_MS}`,
+      "--reporter=junit",
+      `--reporter-outfile=${join(folder, `${name}.xml`)}`,
+      ...options,
+      ...paths,
+    ),
+  });
+  const [pure, real] = TEST_STEPS;
+  if (filters.length > 0) return [run(pure, filters)];
+  const folders = await testFolders();
+  const seed = Math.floor(Math.random() * SEED_LIMIT);
+  console.log(`unit tests in the order of --seed=${seed}`);
+  return [
+    run(
+      pure,
+      folders.filter((name) => PURE_FOLDERS.has(name)).map(toPath),
+      "--randomize",
+      `--seed=${seed}`,
+    ),
+    run(real, folders.filter((name) => !PURE_FOLDERS.has(name)).map(toPath)),
+  ];
+}
+
+/** As a path, so that it is no filter by a part of a name. */
+function toPath(folder: string): string {
+  return `./test/${folder}/`;
+}
+
+/** Every folder below test/ with tests in it: a new one is run without being named here. */
+async function testFolders(): Promise<string[]> {
+  const names = new Set<string>();
+  for await (const path of new Bun.Glob("*/**/*.test.ts").scan(join(ROOT, "test"))) {
+    names.add(path.split("/")[0] ?? "");
+  }
+  return [...names].toSorted();
 }
 
 function command(...line: string[]): () => Promise<number> {
@@ -96,14 +126,21 @@ async function checkLock(): Promise<number> {
   return problems.length;
 }
 
-/** The totals stand in the attributes of <testsuites>. */
-async function readTotals(junit: string): Promise<Totals> {
-  const file = Bun.file(junit);
-  const text = (await file.exists()) ? await file.text() : "";
-  const head = /<testsuites\b[^>]*>/.exec(text)?.[0] ?? "";
-  const read = (name: string): number =>
-    Number(new RegExp(`\\b${name}="(\\d+)"`).exec(head)?.[1] ?? 0);
-  const failed = read("failures");
-  const skipped = read("skipped");
-  return { passed: read("tests") - failed - skipped, failed, skipped };
+/** The totals stand in the attributes of <testsuites>, in one report for each step. */
+async function readTotals(folder: string): Promise<Totals> {
+  const totals = { passed: 0, failed: 0, skipped: 0 };
+  for (const name of TEST_STEPS) {
+    const file = Bun.file(join(folder, `${name}.xml`));
+    const text = (await file.exists()) ? await file.text() : "";
+    const head = /<testsuites\b[^>]*>/.exec(text)?.[0] ?? "";
+    const read = (attribute: string): number =>
+      Number(new RegExp(`\\b${attribute}="(\\d+)"`).exec(head)?.[1] ?? 0);
+    const [failed, skipped] = [read("failures"), read("skipped")];
+    totals.failed += failed;
+    totals.skipped += skipped;
+    totals.passed += read("tests") - failed - skipped;
+  }
+  return totals;
 }
+
+process.exitCode = await main(process.argv.slice(2));

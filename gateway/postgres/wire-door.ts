@@ -2,17 +2,17 @@
 import type { BunTransport, CertificateAndKey } from "#pool/transport/bun-transport.ts";
 import type { ByteSocket, HostAddress } from "#pool/transport/socket.ts";
 import { encodeErrorResponse } from "#pool/wire/backend-messages.ts";
-import { ClientSession } from "../session/client-session.ts";
+import { ClientSession, TOO_MANY_CLIENTS } from "../session/client-session.ts";
 import type { GatewayContext } from "../session/gateway-context.ts";
 import { isLoopback } from "../session/client-link.ts";
 
 /** "S": the server goes on in TLS ("SSL Session Encryption"). */
 const TLS_OFFERED = new Uint8Array([0x53]);
 
-const TOO_MANY_CLIENTS = encodeErrorResponse({
+const REFUSAL = encodeErrorResponse({
   severity: "FATAL",
   sqlState: "53300",
-  message: "no more connections allowed (max_client_conn)",
+  message: TOO_MANY_CLIENTS,
 });
 
 export interface WireDoor {
@@ -30,21 +30,24 @@ export function openWireDoor(
   const certificate =
     tls === undefined ? undefined : { cert: tls.certificate, key: tls.private_key.reveal() };
   return transport.listen({ address }, (socket) => {
-    if (context.clients.enter()) {
-      openSession(context, transport, socket, certificate);
+    const isSurplus = !context.clients.enter();
+    if (!isSurplus || context.clients.enterSurplus()) {
+      openSession(context, transport, { socket, certificate, isSurplus });
     } else {
-      socket.write(TOO_MANY_CLIENTS);
+      socket.write(REFUSAL);
       socket.end();
     }
   });
 }
 
-function openSession(
-  context: GatewayContext,
-  transport: BunTransport,
-  socket: ByteSocket,
-  certificate: CertificateAndKey | undefined,
-): void {
+interface Arrival {
+  readonly socket: ByteSocket;
+  readonly certificate: CertificateAndKey | undefined;
+  readonly isSurplus: boolean;
+}
+
+function openSession(context: GatewayContext, transport: BunTransport, arrival: Arrival): void {
+  const { socket, certificate, isSurplus } = arrival;
   const { clock } = context.environment;
   const loginTimeoutMs = context.config.gateway.client_login_timeout * 1_000;
   const startTls =
@@ -61,9 +64,12 @@ function openSession(
     context,
     channel: socket,
     door: "postgres",
-    isSecure: isLoopback(socket.remoteAddress),
+    get isSecure() {
+      return socket.isSecure || isLoopback(socket.remoteAddress);
+    },
     remoteAddress: socket.remoteAddress,
     bearer: undefined,
+    isSurplus,
     ...(startTls === undefined ? {} : { startTls }),
   });
   socket.setHandlers(session);

@@ -1,10 +1,14 @@
 // How many clients there are, against max_client_conn and max_login_clients, over all doors.
 
+/** Clients past max_client_conn that are heard out: a cancel request must get through just when everything is busy. */
+export const SURPLUS_CLIENTS_MAX = 100;
+
 export class ClientCensus {
   readonly #clientsMax: number;
   readonly #loginsMax: number;
   #clients = 0;
   #logins = 0;
+  #surplus = 0;
 
   constructor(clientsMax: number, loginsMax: number) {
     this.#clientsMax = clientsMax;
@@ -25,6 +29,17 @@ export class ClientCensus {
     this.#clients++;
     this.#logins++;
     return true;
+  }
+
+  /** For one that was not let in: false when enough of those are here. It never logs in. */
+  enterSurplus(): boolean {
+    if (this.#surplus >= SURPLUS_CLIENTS_MAX) return false;
+    this.#surplus++;
+    return true;
+  }
+
+  leaveSurplus(): void {
+    this.#surplus--;
   }
 
   loggedIn(): void {

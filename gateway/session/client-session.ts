@@ -7,12 +7,8 @@ import type { RelayClient } from "#pool/session/relay-environment.ts";
 import type { Timer } from "#pool/time/clock.ts";
 import type { ByteChannel, SocketHandlers } from "#pool/transport/socket.ts";
 import {
-  READY_IDLE_FRAME,
-  encodeAuthentication,
-  encodeBackendKeyData,
   encodeErrorResponse,
   encodeNegotiateProtocolVersion,
-  encodeParameterStatus,
 } from "#pool/wire/backend-messages.ts";
 import { FrameSplitter, type FrameSink } from "#pool/wire/frame-splitter.ts";
 import { Frontend, concatBytes } from "#pool/wire/message-types.ts";
@@ -23,24 +19,30 @@ import {
 } from "#pool/wire/startup-packet.ts";
 import type { CancelKey } from "./cancel-registry.ts";
 import { type GatewayContext, resolveIdentity } from "./gateway-context.ts";
-import { LoginNegotiation, type LoginStep } from "./login-negotiation.ts";
+import { LoginNegotiation, type LoginStep, encodeGreeting } from "./login-negotiation.ts";
 import { type StartupRequest, readStartupRequest } from "./startup-request.ts";
 
-const AUTHENTICATION_OK = encodeAuthentication(0);
 /** "N": no encryption on offer ("SSL Session Encryption", "GSSAPI Session Encryption"). */
 const NOT_OFFERED = new Uint8Array([0x4e]);
 /** The protocol version we speak, 3.0. */
 const PROTOCOL_3_0 = 3 << 16;
 
+export const TOO_MANY_CLIENTS = "no more connections allowed (max_client_conn)";
+
 export interface ClientSessionOptions {
   readonly context: GatewayContext;
   readonly channel: ByteChannel;
   readonly door: "postgres" | "websocket";
-  /** Nobody on the way can read what is sent: TLS, a loopback peer, or a trusted proxy that says so. */
+  /**
+   * Nobody on the way can read what is sent: TLS, a loopback peer, or a trusted proxy that says so. Read when the login begins, for
+   * the startup message may come in one piece with the end of a TLS handshake.
+   */
   readonly isSecure: boolean;
   readonly remoteAddress: string;
   /** A token that came with the link, so that no password is asked for. */
   readonly bearer: Secret | undefined;
+  /** Came when max_client_conn was reached: it may cancel somebody's query, and is refused when it wants to log in. */
+  readonly isSurplus?: boolean;
   /** Answers an SSLRequest and takes the link to TLS; absent where there is none. */
   readonly startTls?: () => Promise<void>;
 }
@@ -55,7 +57,6 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
   readonly #options: ClientSessionOptions;
   readonly #splitter: FrameSplitter;
   #phase: Phase = "startup";
-  #isSecure: boolean;
   /** Bytes of an incomplete startup packet. */
   #startup: Uint8Array | undefined;
   #hasAskedTls = false;
@@ -75,7 +76,6 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
   /** The caller has entered the client into the census; this leaves it. */
   constructor(options: ClientSessionOptions) {
     this.#options = options;
-    this.#isSecure = options.isSecure;
     const { clock } = options.context.environment;
     this.#lastActivity = clock.now();
     this.#splitter = new FrameSplitter(this, options.context.config.gateway.max_packet_size);
@@ -91,7 +91,7 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
     return this.#relay?.isBusy === true;
   }
 
-  /** Clock milliseconds since the client last sent something; 0 while it is being served. */
+  /** Clock milliseconds since the client last sent or was sent something; 0 while it is being served. */
   idleMs(now: number): number {
     if (this.#phase !== "ready" || this.isBusy) return 0;
     return now - this.#lastActivity;
@@ -163,6 +163,8 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
 
   forward(bytes: Uint8Array): void {
     this.#options.channel.write(bytes);
+    // The end of a long query is no end of a long idleness.
+    this.#lastActivity = this.#options.context.environment.clock.now();
     this.#account();
   }
 
@@ -253,19 +255,18 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
       channel.write(NOT_OFFERED);
       return;
     }
-    startTls().then(
-      () => {
-        this.#isSecure = true;
-      },
-      (error: unknown) => {
-        context.log.info("TLS handshake failed", { error });
-        this.#leave(false);
-      },
-    );
+    startTls().catch((error: unknown) => {
+      context.log.info("TLS handshake failed", { error });
+      this.#leave(false);
+    });
   }
 
   #begin(message: StartupMessage, rest: Uint8Array): void {
-    const { context, door, bearer } = this.#options;
+    const { context, door, bearer, isSurplus } = this.#options;
+    if (isSurplus === true) {
+      this.#fatal("53300", TOO_MANY_CLIENTS);
+      return;
+    }
     const startup = readStartupRequest(message);
     if (!startup.ok) {
       this.#fatal(startup.sqlState, startup.message);
@@ -288,7 +289,7 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
         transport: door,
         database: request.database,
         user: request.user,
-        isSecure: this.#isSecure,
+        isSecure: this.#options.isSecure,
         // The unmodified WebSocket client sends its password unasked, in the clear.
         cleartextOnly: door === "websocket",
       },
@@ -343,11 +344,7 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
     context.clients.loggedIn();
     this.#relay = new Relay(this, context.environment, relay, []);
     this.#cancelKey = context.cancels.register(() => this.#relay?.cancel());
-    const { processId, secretKey } = this.#cancelKey;
-    const greeting = [AUTHENTICATION_OK];
-    for (const [name, value] of reported) greeting.push(encodeParameterStatus(name, value));
-    greeting.push(encodeBackendKeyData(processId, secretKey), READY_IDLE_FRAME);
-    this.#send(concatBytes(greeting));
+    this.#send(encodeGreeting(reported, this.#cancelKey));
   }
 
   #failed(error: unknown): void {
@@ -374,7 +371,7 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
   /** Closes the channel behind what was sent. Everything that counts this client forgets it. */
   #leave(isOrderly: boolean): void {
     if (this.#phase === "closed") return;
-    const { context, channel } = this.#options;
+    const { context, channel, isSurplus } = this.#options;
     const wasLoggedIn = this.#phase === "ready";
     this.#phase = "closed";
     this.#loginTimer?.cancel();
@@ -385,7 +382,8 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
     context.environment.output.usedBytes -= this.#countedBytes;
     this.#countedBytes = 0;
     context.sessions.delete(this);
-    context.clients.leave(wasLoggedIn);
+    if (isSurplus === true) context.clients.leaveSurplus();
+    else context.clients.leave(wasLoggedIn);
     channel.end();
   }
 

@@ -3,10 +3,17 @@ import type { AuthFailure, Identity } from "#auth/identity.ts";
 import type { LoginRequest } from "#auth/authenticator.ts";
 import { SERVER_SCRAM_MECHANISMS, type ScramServerExchange } from "#auth/scram/server-exchange.ts";
 import { Secret } from "#auth/secret.ts";
-import { encodeAuthentication } from "#pool/wire/backend-messages.ts";
-import { HEADER_BYTES, readInt32 } from "#pool/wire/message-types.ts";
+import {
+  READY_IDLE_FRAME,
+  encodeAuthentication,
+  encodeBackendKeyData,
+  encodeParameterStatus,
+} from "#pool/wire/backend-messages.ts";
+import { HEADER_BYTES, concatBytes, readInt32 } from "#pool/wire/message-types.ts";
+import type { CancelKey } from "./cancel-registry.ts";
 import type { GatewayContext } from "./gateway-context.ts";
 
+const AUTHENTICATION_OK = encodeAuthentication(0);
 /** Codes of authentication requests ("Message Formats"). */
 const CLEARTEXT_PASSWORD = 3;
 const SASL = 10;
@@ -74,8 +81,9 @@ export class LoginNegotiation {
       case "sasl_response":
         return this.#saslResponse(frame, state.exchange);
       case "done":
-        return malformed("unexpected password message");
+        break;
     }
+    return malformed("unexpected password message");
   }
 
   async #cleartext(frame: Uint8Array): Promise<LoginStep> {
@@ -108,6 +116,14 @@ export class LoginNegotiation {
     this.#send(encodeAuthentication(SASL_FINAL, result.serverFinal));
     return { kind: "accepted", identity: result.identity };
   }
+}
+
+/** Everything from AuthenticationOk to the first ReadyForQuery. */
+export function encodeGreeting(reported: ReadonlyMap<string, string>, key: CancelKey): Uint8Array {
+  const frames = [AUTHENTICATION_OK];
+  for (const [name, value] of reported) frames.push(encodeParameterStatus(name, value));
+  frames.push(encodeBackendKeyData(key.processId, key.secretKey), READY_IDLE_FRAME);
+  return concatBytes(frames);
 }
 
 function malformed(message: string): LoginStep {

@@ -14,7 +14,7 @@ import { BackendStatements } from "./backend-statements.ts";
 
 /** Whoever has the lease. */
 export interface BackendHolder extends ReplySink {
-  /** A chunk was read and nothing is owed any more. The holder may send, release or close from here. */
+  /** A chunk was read, or a cancel request came to its end, and nothing is owed. The holder may send, release or close from here. */
   settled(): void;
   /** A chunk was read and something is still owed. */
   progressed?(): void;
@@ -88,7 +88,6 @@ export class BackendConnection implements PooledConnection, ReplyObserver {
   #holder: BackendHolder | undefined;
   #isOpen = true;
   #cancels = 0;
-  #onCancelsDone: (() => void) | undefined;
 
   constructor(options: BackendConnectionOptions) {
     this.server = options.server;
@@ -193,22 +192,12 @@ export class BackendConnection implements PooledConnection, ReplyObserver {
       throw error;
     } finally {
       this.#cancels--;
-      if (this.#cancels === 0) {
-        const done = this.#onCancelsDone;
-        this.#onCancelsDone = undefined;
-        done?.();
-      }
+      if (this.#cancels === 0 && this.#isOpen && this.plan.length === 0) this.#holder?.settled();
     }
   }
 
   get hasCancelInFlight(): boolean {
     return this.#cancels > 0;
-  }
-
-  /** Calls back once no cancel request is on its way; at once when none is. */
-  whenCancelsDone(callback: () => void): void {
-    if (this.#cancels === 0) callback();
-    else this.#onCancelsDone = callback;
   }
 
   /**

@@ -2,7 +2,7 @@
 import type { Clock } from "../time/clock.ts";
 import { PoolError } from "../errors.ts";
 import { Expect, Fate } from "../exchange/reply-plan.ts";
-import { SYNC_FRAME, encodeCopyFail } from "../wire/frontend-messages.ts";
+import { FAILING_BIND_FRAME, SYNC_FRAME, encodeCopyFail } from "../wire/frontend-messages.ts";
 import { Status } from "../wire/message-types.ts";
 import type { BackendConnection } from "./backend-connection.ts";
 
@@ -65,13 +65,10 @@ async function drainAnswers(backend: BackendConnection, options: CleaningOptions
       );
     });
     const finish = (): void => {
-      if (backend.plan.length > 0) return;
-      // A cancel request has a deadline of its own, after which the connection is tainted.
+      if (backend.plan.length > 0 || backend.hasCancelInFlight) return;
       timer.cancel();
-      backend.whenCancelsDone(() => {
-        backend.detach();
-        resolve();
-      });
+      backend.detach();
+      resolve();
     };
     const fail = (error: PoolError): void => {
       timer.cancel();
@@ -85,9 +82,10 @@ async function drainAnswers(backend: BackendConnection, options: CleaningOptions
       lost: fail,
     });
     backend.resume();
+    const isRunning = backend.plan.length > 0;
     if (backend.isCopyIn) endCopy(backend);
-    else if (backend.isUnsynced) sync(backend);
-    if (options.cancelsRunning && backend.plan.length > 0) {
+    else if (backend.isUnsynced) failAndSync(backend);
+    if (options.cancelsRunning && isRunning) {
       backend.cancel(deadline).catch((error: unknown) => {
         if (error instanceof PoolError) backend.destroy(error);
         else reject(error);
@@ -103,6 +101,13 @@ function endCopy(backend: BackendConnection): void {
   backend.send(encodeCopyFail("client disconnected"));
   backend.isCopyIn = false;
   if (isExtended) sync(backend);
+}
+
+/** What the client sent without a Sync of its own must not be committed by ours: it is made to fail first. */
+function failAndSync(backend: BackendConnection): void {
+  backend.plan.expect(Expect.BIND, Fate.HIDE_ALL);
+  backend.send(FAILING_BIND_FRAME);
+  sync(backend);
 }
 
 function sync(backend: BackendConnection): void {

@@ -136,7 +136,7 @@ export class ReplyReader {
     const end = offset + 1 + length;
     const missing = end - chunk.length;
     if (missing <= 0) return end;
-    switch (chunk[offset]) {
+    switch (chunk[offset] ?? 0) {
       case Backend.ERROR_RESPONSE:
         return chunk.length - offset < ERROR_PREFIX_MAX ? -1 : end;
       case Backend.DATA_ROW:
@@ -192,7 +192,8 @@ export class ReplyReader {
       case Backend.PARAMETER_DESCRIPTION:
         return this.#mustBe(plan.headKind === Expect.DESCRIBE, type) && isShown;
       case Backend.ROW_DESCRIPTION:
-        if (plan.headKind === Expect.DESCRIBE) return this.#complete(Expect.DESCRIBE, type) && isShown;
+        if (plan.headKind === Expect.DESCRIBE)
+          return this.#complete(Expect.DESCRIBE, type) && isShown;
         return this.#mustBe(plan.headKind === Expect.QUERY, type) && isShown;
       case Backend.NO_DATA:
         return this.#complete(Expect.DESCRIBE, type) && isShown;

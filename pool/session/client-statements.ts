@@ -16,21 +16,32 @@ export interface ClientStatement {
 
 interface Named {
   readonly statement: ClientStatement;
-  /** What `mark` had counted when it was parsed. */
-  readonly mark: number;
+  /** What `#drops` had counted when it was parsed. */
+  readonly drops: number;
 }
 
+const NEVER = -1;
+
 /**
- * Changed when a message is read, ahead of the server's answer, since the next message of the pipeline may depend on it; set right
- * again when the answer is an error or the message is skipped.
+ * Changed when a message is read, ahead of the server's answer, since the next message of the segment depends on it; set right again
+ * when the answer is an error or the message is skipped. Messages of one segment are skipped together, so within it that is exact; a
+ * message of a later one that depends on an unanswered change has to wait: see `isUncertain`.
  */
 export class ClientStatements {
   readonly #registry: StatementRegistry;
   /** Most clients never name one: the map is made with the first. */
   #named: Map<string, Named> | undefined;
-  /** Raised with each message that may drop all statements: it leaves alone what was parsed behind it. */
-  #mark = 0;
   #unnamed: ClientStatement | undefined;
+  /** Counts messages that may drop all statements: each leaves alone what was parsed behind it. */
+  #drops = 0;
+  /** Counts segments as they are read. */
+  #segment = 0;
+  /** Segments of the latest unanswered changes: of named statements by name, of the unnamed one, of all. */
+  #changedIn: Map<string, number> | undefined;
+  #unnamedChangedIn = NEVER;
+  #droppedIn = NEVER;
+  /** Named ones whose first change to be undone has been: it says what the name meant before. */
+  #undone: Set<string> | undefined;
 
   constructor(registry: StatementRegistry) {
     this.#registry = registry;
@@ -44,14 +55,39 @@ export class ClientStatements {
     return this.#named?.size ?? 0;
   }
 
+  /** What the name means depends on an answer to a message of an earlier segment. */
+  isUncertain(name: string): boolean {
+    const changedIn = name === "" ? this.#unnamedChangedIn : this.#changedIn?.get(name);
+    const latest = Math.max(changedIn ?? NEVER, name === "" ? NEVER : this.#droppedIn);
+    return latest !== NEVER && latest !== this.#segment;
+  }
+
+  /** A message that is answered with ReadyForQuery was read. */
+  endSegment(): void {
+    this.#segment++;
+  }
+
+  /** All segments before the one being read have been answered. */
+  settle(): void {
+    for (const [name, segment] of this.#changedIn ?? []) {
+      if (segment !== this.#segment) this.#changedIn?.delete(name);
+    }
+    if (this.#unnamedChangedIn !== this.#segment) this.#unnamedChangedIn = NEVER;
+    if (this.#droppedIn !== this.#segment) this.#droppedIn = NEVER;
+    this.#undone = undefined;
+  }
+
   setUnnamed(statement: ClientStatement | undefined): void {
+    if (this.#unnamed === statement) return;
     this.#unnamed = statement;
+    this.#unnamedChangedIn = this.#segment;
   }
 
   /** The name must be free. */
   add(statement: ClientStatement): void {
     this.#named ??= new Map();
-    this.#named.set(statement.name, { statement, mark: this.#mark });
+    this.#named.set(statement.name, { statement, drops: this.#drops });
+    this.#changed(statement.name);
   }
 
   /** Makes a named statement that servers share under one name. */
@@ -66,41 +102,59 @@ export class ClientStatements {
     };
   }
 
-  /** The statement is forgotten if the name still means it. */
+  /** A Close was read. */
   remove(statement: ClientStatement): void {
     if (statement.name === "") {
-      if (this.#unnamed === statement) this.#unnamed = undefined;
-      return;
+      if (this.#unnamed === statement) this.setUnnamed(undefined);
+    } else if (this.#named?.get(statement.name)?.statement === statement) {
+      this.#named.delete(statement.name);
+      this.#changed(statement.name);
+      if (statement.registered !== undefined) this.#registry.release(statement.registered);
     }
-    if (this.#named?.get(statement.name)?.statement !== statement) return;
-    this.#named.delete(statement.name);
-    if (statement.registered !== undefined) this.#registry.release(statement.registered);
+  }
+
+  /**
+   * The Parse failed or was skipped: the name is free again. What is undone is told in the order of the messages, and is all that was
+   * changed from there on. An unnamed one that is skipped leaves none, though the server still has the one before: nobody relies on it.
+   */
+  undoParse(statement: ClientStatement): void {
+    this.#undo(statement, undefined);
+  }
+
+  /** The Close was skipped: the name means the statement again. */
+  undoClose(statement: ClientStatement): void {
+    this.#undo(statement, statement);
   }
 
   /** A message was read that may drop all statements, if it is carried out. */
-  mark(): void {
-    this.#mark++;
+  mayDrop(): void {
+    this.#drops++;
+    this.#droppedIn = this.#segment;
   }
 
-  /** The server has dropped all statements: those are gone that were parsed before the latest message that may do so. */
+  /** The server has dropped all named statements: those are gone that were parsed before the latest message that may do so. */
   dropped(): void {
-    for (const { statement, mark } of this.#named?.values() ?? []) {
-      if (mark < this.#mark) this.remove(statement);
+    for (const { statement, drops } of this.#named?.values() ?? []) {
+      if (drops < this.#drops) this.remove(statement);
     }
   }
 
-  /** A Close was skipped: the name means the statement again, unless it was taken meanwhile. */
-  restore(statement: ClientStatement): void {
-    if (statement.name === "") {
-      this.#unnamed ??= statement;
+  #undo(changed: ClientStatement, before: ClientStatement | undefined): void {
+    const { name } = changed;
+    if (name === "") {
+      if (before === undefined) this.remove(changed);
       return;
     }
-    if (this.#named?.has(statement.name) === true) return;
-    if (statement.registered !== undefined && statement.tail !== undefined) {
-      this.add(this.share(statement.name, statement.class, statement.tail));
-    } else {
-      this.add(statement);
+    if (this.#undone?.has(name) === true) return;
+    const now = this.get(name);
+    if (now !== undefined) this.remove(now);
+    if (before !== undefined) {
+      const { registered, tail } = before;
+      const isShared = registered !== undefined && tail !== undefined;
+      this.add(isShared ? this.share(name, before.class, tail) : before);
     }
+    this.#undone ??= new Set();
+    this.#undone.add(name);
   }
 
   /** The session ends. */
@@ -111,5 +165,11 @@ export class ClientStatements {
       if (statement.registered !== undefined) this.#registry.release(statement.registered);
     }
     this.#named = undefined;
+  }
+
+  #changed(name: string): void {
+    this.#changedIn ??= new Map();
+    this.#changedIn.set(name, this.#segment);
+    this.#undone?.delete(name);
   }
 }

@@ -13,6 +13,12 @@ export interface Departure {
   readonly needsReset: boolean;
 }
 
+/** Ends the lease of a connection that is quiet and holds nothing of its client's. */
+export function giveBack({ pools }: RelayEnvironment, backend: BackendConnection): void {
+  if (backend.isTainted) pools.discard(backend);
+  else pools.release(backend);
+}
+
 export function depart(
   environment: RelayEnvironment,
   backend: BackendConnection,
@@ -32,7 +38,7 @@ export function depart(
     return;
   }
   if (!departure.needsReset && backend.isQuiet) {
-    pools.release(backend);
+    giveBack(environment, backend);
     return;
   }
   const { profile } = backend;

@@ -48,13 +48,15 @@ export class Greetings {
     const backend = await new Promise<BackendConnection>((resolve, reject) => {
       seeker.seek({ access: "primary", positions: [], found: resolve, failed: reject });
     });
+    const { appliedParameters, appliedNames } = backend;
     try {
       const text = claimParameters(backend, identity.parameters);
       if (text !== undefined) await backend.run(text, clock.now() + GREETING_TIMEOUT_MS);
       return new Map(backend.parameters);
     } catch (error) {
-      // What is in force now is what was before, or unknown: either way not what was claimed.
-      backend.close();
+      // Refused as a whole: in force is what was before.
+      backend.appliedParameters = appliedParameters;
+      backend.appliedNames = appliedNames;
       throw error;
     } finally {
       if (backend.isOpen) pools.release(backend);

@@ -10,6 +10,8 @@ export const Hold = {
   CLIENT_QUEUE: 4,
   /** Too many answers are owed. */
   PLAN: 8,
+  /** What was read last depends on answers that are owed. */
+  ANSWERS: 16,
 } as const;
 
 export class InputGate {

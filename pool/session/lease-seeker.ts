@@ -9,10 +9,18 @@ import type { RelayEnvironment, RelayIdentity } from "./relay-environment.ts";
 export interface Seeking {
   readonly access: "read" | "primary";
   readonly positions: readonly Position[];
+  /** Why a read is sought a primary for. */
+  readonly pinnedReason?: "pinned" | "position_unknown";
   /** May be called before `seek` returns. */
   found(backend: BackendConnection, route: Route): void;
   /** May be called before `seek` returns. */
   failed(error: PoolError): void;
+}
+
+/** What PostgreSQL says to a statement that a cancel request has ended. */
+export function canceledByUser(): PoolError {
+  const message = "canceling statement due to user request";
+  return new PoolError("ERR_CANCELED", message, { sqlState: "57014" });
 }
 
 export class LeaseSeeker {
@@ -57,6 +65,7 @@ export class LeaseSeeker {
       positions: seeking.positions,
       waitMs: profile.consistencyWaitMs,
       deadline,
+      ...(seeking.pinnedReason === undefined ? {} : { pinnedReason: seeking.pinnedReason }),
     });
     if (!(routed instanceof Promise)) {
       this.#acquire(routed, seeking, deadline);
@@ -103,6 +112,12 @@ export class LeaseSeeker {
   /** While it queued, a replica may have been restarted, promoted or paused: what the router found then must still hold. */
   #granted(backend: BackendConnection, route: Route, seeking: Seeking, deadline: number): void {
     const { cluster } = this.#identity;
+    if (!backend.isOpen) {
+      // Lost between the grant and this call.
+      this.#environment.pools.discard(backend);
+      this.#route(seeking, deadline);
+      return;
+    }
     const isStillRight =
       route.role === "primary"
         ? backend.server.role === "primary"

@@ -1,5 +1,5 @@
 // Finds the position that a read-after-write token for the segment just sent will carry.
-import type { BackendConnection } from "../backend/backend-connection.ts";
+import { type BackendConnection, Forecast } from "../backend/backend-connection.ts";
 import type { Position } from "../consistency/position.ts";
 import type { ProbeMark } from "../routing/database-cluster.ts";
 import type { RelayEnvironment, RelayIdentity } from "./relay-environment.ts";
@@ -20,8 +20,6 @@ export class Mint {
   readonly #identity: RelayIdentity;
   #wanted: MintResult | undefined;
   #isProbing = false;
-  /** A probe said something a healthy primary can't say: the connection may not serve again. */
-  isServerSuspect = false;
 
   constructor(environment: RelayEnvironment, identity: RelayIdentity) {
     this.#environment = environment;
@@ -40,18 +38,19 @@ export class Mint {
       !this.#isProbing &&
       backend.profile.isTrusted &&
       backend.server.role === "primary" &&
-      !backend.isCopyIn;
+      // Inside a transaction block it would read a position that the commit is not part of, or make the block fail.
+      backend.forecast === Forecast.IDLE;
     if (!isAllowed) return false;
     this.#isProbing = true;
     const mark = this.#identity.cluster.probeMark(backend.server);
     this.#environment.placement(writer, (lsn) => {
       this.#isProbing = false;
-      this.#probed(lsn, mark);
+      this.#probed(lsn, mark, backend);
     });
     return true;
   }
 
-  /** Nothing is owed any more; `mayHaveWritten` on the primary. A probe would have answered by now. */
+  /** Nothing is owed any more, in a transaction block or not; `mayHaveWritten` on the primary. A probe has answered by now. */
   settled(mayHaveWritten: boolean): void {
     if (this.#wanted === undefined || this.#isProbing) return;
     if (mayHaveWritten) this.#askOracle();
@@ -65,14 +64,15 @@ export class Mint {
   }
 
   /** Without a position here the oracle is asked once the connection has settled. */
-  #probed(lsn: string | undefined, mark: ProbeMark | undefined): void {
+  #probed(lsn: string | undefined, mark: ProbeMark | undefined, backend: BackendConnection): void {
     const position = lsn === undefined ? undefined : this.#identity.cluster.toPosition(lsn, mark);
     if (typeof position === "object") {
       this.#done(position);
       return;
     }
     this.#environment.counters.probesFailed++;
-    if (position === "probe_backwards" || position === "malformed") this.isServerSuspect = true;
+    // No healthy primary says this.
+    if (position === "probe_backwards" || position === "malformed") backend.isTainted = true;
   }
 
   #askOracle(): void {

@@ -4,27 +4,10 @@ import type { Operation } from "./operation.ts";
 
 /** The class that an operation's text has; undefined when it has none, or none that is known. */
 export function classOf(operation: Operation): StatementClass | undefined {
-  switch (operation.kind) {
-    case "query":
-      return operation.class;
-    case "parse":
-      return operation.statement.class;
-    case "bind":
-    case "describe_statement":
-      return operation.statement?.class;
-    case "close_statement":
-    case "close_portal":
-    case "describe_portal":
-    case "execute":
-    case "sync":
-    case "flush":
-    case "function_call":
-    case "copy_data":
-    case "copy_end":
-    case "fail":
-    case "refused_query":
-      return undefined;
-  }
+  if (operation.kind === "parse") return operation.statement.class;
+  if (operation.kind === "describe_statement") return operation.statement?.class;
+  const running = runningClassOf(operation);
+  return running === "unknown" ? undefined : running;
 }
 
 /** The class of a text that will be run by this, since a Parse or a Describe alone runs nothing; undefined when none will. */

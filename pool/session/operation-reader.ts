@@ -1,4 +1,5 @@
 // Reads one frontend message into an operation and keeps the client's view of its prepared statements in step.
+import type { PoolMode, StartupProfile } from "../connections/startup-profile.ts";
 import type { StatementClassifier } from "../sql/statement-classifier.ts";
 import type { StatementClass } from "../sql/statement-class.ts";
 import { encodeErrorResponse } from "../wire/backend-messages.ts";
@@ -18,6 +19,7 @@ import {
 } from "../wire/message-types.ts";
 import type { ClientStatement, ClientStatements } from "./client-statements.ts";
 import type { Operation } from "./operation.ts";
+import { judged } from "./statement-mode.ts";
 import { SERVER_NAME_PREFIX } from "./statement-registry.ts";
 
 /** PostgreSQL's own wording for names that mean nothing here. */
@@ -42,6 +44,12 @@ function failing(sqlState: string, message: string): Operation {
   return { kind: "fail", error: encodeErrorResponse({ severity: "ERROR", sqlState, message }) };
 }
 
+/** What PostgreSQL says to a message of a type that no client may send, before it closes. */
+export function invalidMessageType(type: number): Uint8Array {
+  const message = `invalid frontend message type ${type}`;
+  return encodeErrorResponse({ severity: "FATAL", sqlState: "08P01", message });
+}
+
 /** Nothing is known of a text that was not read: it may write, and it may leave any state behind. */
 const UNREAD_CLASS: StatementClass = Object.freeze({
   access: "primary",
@@ -54,20 +62,46 @@ const UNREAD_CLASS: StatementClass = Object.freeze({
   transactionCommand: undefined,
 });
 
+/**
+ * `wait`: what the message means depends on answers that are owed; to be read again when there are none. Nothing was changed.
+ * `invalid`: no message of this type, or of this type and size, may come from a client.
+ */
+export type ReadResult = Operation | "wait" | "invalid";
+
 /** Statements with a name of their own so far, over all clients. */
 let ownStatements = 0;
 
 export class OperationReader {
   readonly #classifier: StatementClassifier;
   readonly #statements: ClientStatements;
+  readonly #poolMode: PoolMode;
 
-  constructor(classifier: StatementClassifier, statements: ClientStatements) {
+  constructor(
+    classifier: StatementClassifier,
+    statements: ClientStatements,
+    profile: StartupProfile,
+  ) {
     this.#classifier = classifier;
     this.#statements = statements;
+    this.#poolMode = profile.poolMode;
   }
 
-  /** `frame` is whole. Undefined: no message of this type may come from a client now. */
-  read(type: number, frame: Uint8Array): Operation | undefined {
+  /** `frame` is whole. */
+  read(type: number, frame: Uint8Array): ReadResult {
+    const result = this.#read(type, frame);
+    return typeof result === "string" ? result : judged(result, this.#poolMode);
+  }
+
+  /**
+   * A message too large to keep: `prefix` is its beginning, the rest is sent on behind whatever the operation writes, or dropped when
+   * it is one of ours.
+   */
+  readLarge(type: number, prefix: Uint8Array): ReadResult {
+    const result = this.#readLarge(type, prefix);
+    return typeof result === "string" ? result : judged(result, this.#poolMode);
+  }
+
+  #read(type: number, frame: Uint8Array): ReadResult {
     switch (type) {
       case Frontend.QUERY:
         return this.#query(frame);
@@ -80,12 +114,14 @@ export class OperationReader {
       case Frontend.EXECUTE:
         return { kind: "execute", bytes: frame };
       case Frontend.SYNC:
+        this.#statements.endSegment();
         return { kind: "sync", bytes: frame };
       case Frontend.FLUSH:
         return { kind: "flush", bytes: frame };
       case Frontend.CLOSE:
         return this.#close(frame);
       case Frontend.FUNCTION_CALL:
+        this.#statements.endSegment();
         return { kind: "function_call", bytes: frame };
       case Frontend.COPY_DATA:
         return { kind: "copy_data", bytes: frame };
@@ -93,29 +129,25 @@ export class OperationReader {
       case Frontend.COPY_FAIL:
         return { kind: "copy_end", bytes: frame };
       default:
-        return undefined;
+        return "invalid";
     }
   }
 
-  /**
-   * A message too large to keep: `prefix` is its beginning, the rest is sent on behind whatever the operation writes, or dropped when
-   * it is a `fail`. Undefined: no message of this type is ever that large.
-   */
-  readLarge(type: number, prefix: Uint8Array): Operation | undefined {
+  #readLarge(type: number, prefix: Uint8Array): ReadResult {
     switch (type) {
       case Frontend.QUERY:
-        this.#statements.setUnnamed(undefined);
-        return { kind: "query", bytes: prefix, class: UNREAD_CLASS };
+        return this.#queryOf(prefix, UNREAD_CLASS);
       case Frontend.PARSE:
         return this.#largeParse(prefix);
       case Frontend.BIND:
         return this.#bind(prefix);
       case Frontend.FUNCTION_CALL:
+        this.#statements.endSegment();
         return { kind: "function_call", bytes: prefix };
       case Frontend.COPY_DATA:
         return { kind: "copy_data", bytes: prefix };
       default:
-        return undefined;
+        return "invalid";
     }
   }
 
@@ -123,26 +155,20 @@ export class OperationReader {
    * The text can't be kept, so it can't be prepared again elsewhere: the statement gets a name nobody else has, and its class pins the
    * session to its server.
    */
-  #largeParse(prefix: Uint8Array): Operation {
+  #largeParse(prefix: Uint8Array): ReadResult {
     const nameEnd = prefix.indexOf(0, HEADER_BYTES);
     if (nameEnd < 0) return malformed();
     const name = latin1(prefix, HEADER_BYTES, nameEnd);
-    const isUnnamed = name === "";
-    if (!isUnnamed && this.#statements.get(name) !== undefined) return alreadyExists(name);
-    const ownServerName = isUnnamed
-      ? undefined
-      : new TextEncoder().encode(`${SERVER_NAME_PREFIX}own_${++ownStatements}`);
-    const statement: ClientStatement = {
-      name,
-      class: UNREAD_CLASS,
-      tail: undefined,
-      registered: undefined,
-      ownServerName,
-    };
-    if (ownServerName === undefined) {
+    const unkept = { name, class: UNREAD_CLASS, tail: undefined, registered: undefined };
+    if (name === "") {
+      const statement = { ...unkept, ownServerName: undefined };
       this.#statements.setUnnamed(statement);
       return { kind: "parse", bytes: prefix, statement };
     }
+    if (this.#statements.isUncertain(name)) return "wait";
+    if (this.#statements.get(name) !== undefined) return alreadyExists(name);
+    const ownServerName = new TextEncoder().encode(`${SERVER_NAME_PREFIX}own_${++ownStatements}`);
+    const statement = { ...unkept, ownServerName };
     this.#statements.add(statement);
     const header = prefix.slice(0, HEADER_BYTES);
     writeInt32(header, 1, readInt32(prefix, 1) + ownServerName.length - (nameEnd - HEADER_BYTES));
@@ -152,20 +178,23 @@ export class OperationReader {
 
   #query(frame: Uint8Array): Operation {
     const text = readQuery(frame);
+    return this.#queryOf(frame, text === undefined ? undefined : this.#classifier.classify(text));
+  }
+
+  #queryOf(bytes: Uint8Array, statementClass: StatementClass | undefined): Operation {
     // A simple Query ends the unnamed statement ("Extended Query").
     this.#statements.setUnnamed(undefined);
-    const statementClass = text === undefined ? undefined : this.#classifier.classify(text);
     this.#noteDrop(statementClass);
-    return { kind: "query", bytes: frame, class: statementClass };
+    this.#statements.endSegment();
+    return { kind: "query", bytes, class: statementClass };
   }
 
-  /** DISCARD ALL or DEALLOCATE ALL may be about to run: what is parsed from here on outlives it. */
+  /** DISCARD ALL or DEALLOCATE ALL may be about to run, for both pin: what is parsed from here on outlives it. */
   #noteDrop(statementClass: StatementClass | undefined): void {
-    const pin = statementClass?.pin;
-    if (pin === "discard" || pin === "prepare") this.#statements.mark();
+    if (statementClass?.pin !== undefined) this.#statements.mayDrop();
   }
 
-  #parse(frame: Uint8Array): Operation {
+  #parse(frame: Uint8Array): ReadResult {
     const message = readParse(frame);
     if (message === undefined) return malformed();
     const { name, text, tailOffset } = message;
@@ -183,6 +212,7 @@ export class OperationReader {
       this.#statements.setUnnamed(statement);
       return { kind: "parse", bytes: frame, statement };
     }
+    if (this.#statements.isUncertain(name)) return "wait";
     if (this.#statements.get(name) !== undefined) return alreadyExists(name);
     const statement = this.#statements.share(name, statementClass, tail);
     this.#statements.add(statement);
@@ -190,9 +220,10 @@ export class OperationReader {
   }
 
   /** Also for the prefix of a large Bind. */
-  #bind(frame: Uint8Array): Operation {
+  #bind(frame: Uint8Array): ReadResult {
     const message = readBind(frame);
     if (message === undefined) return malformed();
+    if (this.#statements.isUncertain(message.statement)) return "wait";
     const statement = this.#statements.get(message.statement);
     if (statement === undefined && !mayExistOnServer(message.statement)) {
       return noSuchStatement(message.statement);
@@ -201,10 +232,11 @@ export class OperationReader {
     return { kind: "bind", bytes: frame, message, statement };
   }
 
-  #describe(frame: Uint8Array): Operation {
+  #describe(frame: Uint8Array): ReadResult {
     const object = readNamedObject(frame);
     if (object === undefined) return malformed();
     if (object.kind === "portal") return { kind: "describe_portal", bytes: frame };
+    if (this.#statements.isUncertain(object.name)) return "wait";
     const statement = this.#statements.get(object.name);
     if (statement === undefined && !mayExistOnServer(object.name)) {
       return noSuchStatement(object.name);
@@ -212,10 +244,11 @@ export class OperationReader {
     return { kind: "describe_statement", bytes: frame, statement };
   }
 
-  #close(frame: Uint8Array): Operation {
+  #close(frame: Uint8Array): ReadResult {
     const object = readNamedObject(frame);
     if (object === undefined) return malformed();
     if (object.kind === "portal") return { kind: "close_portal", bytes: frame };
+    if (this.#statements.isUncertain(object.name)) return "wait";
     const statement = this.#statements.get(object.name);
     if (statement !== undefined) this.#statements.remove(statement);
     return {

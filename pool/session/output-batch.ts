@@ -8,10 +8,6 @@ export class OutputBatch {
   readonly #pieces: Uint8Array[] = [];
   #bytes = 0;
 
-  get isEmpty(): boolean {
-    return this.#pieces.length === 0;
-  }
-
   add(bytes: Uint8Array): void {
     const last = this.#pieces.at(-1);
     this.#bytes += bytes.length;

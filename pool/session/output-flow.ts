@@ -29,6 +29,15 @@ export class OutputFlow {
     return this.#isBlocked;
   }
 
+  /**
+   * Blocked, and over the cap of all clients together. Such a client keeps its connection although its answer is complete: who waits for
+   * that connection adds nothing to the sum, which is past the cap by at most what was read last from each connection.
+   */
+  get isOverCap(): boolean {
+    const { usedBytes, bytesMax } = this.#environment.output;
+    return this.#isBlocked && usedBytes > bytesMax;
+  }
+
   /** Over the cap of all clients together, a client may queue nothing more until it has taken what it has. */
   get #isOver(): boolean {
     const { queuedBytes } = this.#client;

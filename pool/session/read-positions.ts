@@ -1,19 +1,20 @@
 // How fresh a session's next read must be: what it was given, and what it has written since.
 import type { Position } from "../consistency/position.ts";
 import { mergePositions } from "../consistency/merge-positions.ts";
-import type { DatabaseCluster } from "../routing/database-cluster.ts";
+import type { StartupProfile } from "../connections/startup-profile.ts";
+import type { RelayCluster } from "./relay-environment.ts";
 
 /**
  * Lazy: after a write only the moment is noted. A sample of the primary that was asked for later than that covers the write; until one
  * is there the position is unknown and reads go to the primary.
  */
 export class ReadPositions {
-  readonly #cluster: DatabaseCluster;
+  readonly #cluster: RelayCluster;
   #known: readonly Position[];
   /** Drawn when the latest write was acknowledged. */
   #unknownSince: number | undefined;
 
-  constructor(cluster: DatabaseCluster, known: readonly Position[]) {
+  constructor(cluster: RelayCluster, known: readonly Position[]) {
     this.#cluster = cluster;
     this.#known = known;
   }
@@ -37,8 +38,10 @@ export class ReadPositions {
     return this.#known;
   }
 
-  /** Positions given and learned so far, which may lack those of the latest writes. */
-  get known(): readonly Position[] {
-    return this.#known;
+  /** What a read under this profile must see of a replica; undefined when only the primary may serve it. */
+  under({ poolMode, consistency }: StartupProfile): readonly Position[] | undefined {
+    if (poolMode === "session") return undefined;
+    // Where no position counts the router knows where to go.
+    return consistency === "session" ? this.current() : [];
   }
 }

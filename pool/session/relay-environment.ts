@@ -61,9 +61,22 @@ export interface RelayEnvironment {
   readonly reportBug: (error: unknown) => void;
 }
 
+/** What a relay asks of its database's servers. */
+export type RelayCluster = Pick<
+  DatabaseCluster,
+  | "route"
+  | "covers"
+  | "ticket"
+  | "sampledAfter"
+  | "wantSample"
+  | "probeMark"
+  | "toPosition"
+  | "oracle"
+>;
+
 export interface RelayIdentity {
   readonly profile: StartupProfile;
-  readonly cluster: DatabaseCluster;
+  readonly cluster: RelayCluster;
   /** Part of the match key: who sends untrusted SQL, else empty. */
   readonly principal: string;
   readonly parameters: ParameterSet;

@@ -1,50 +1,33 @@
 // One client's traffic: reads its messages, finds a server for each segment, holds the lease while anything is owed, and gives it back.
 import type { BackendConnection, BackendHolder } from "../backend/backend-connection.ts";
 import type { Position } from "../consistency/position.ts";
-import { PoolError } from "../errors.ts";
+import type { PoolError } from "../errors.ts";
 import type { Route } from "../routing/server.ts";
 import type { PinReason } from "../sql/statement-class.ts";
 import { READY_IDLE_FRAME, encodeErrorResponse } from "../wire/backend-messages.ts";
-import { Frontend, Status } from "../wire/message-types.ts";
-import { writeParameters } from "./attach-parameters.ts";
+import { Status } from "../wire/message-types.ts";
 import { ClientStatements } from "./client-statements.ts";
-import { depart } from "./departure.ts";
+import { depart, giveBack } from "./departure.ts";
 import { Hold, InputGate } from "./input-gate.ts";
-import { LeaseSeeker } from "./lease-seeker.ts";
+import { Intake } from "./intake.ts";
+import { Lease } from "./lease.ts";
+import { LeaseSeeker, type Seeking, canceledByUser } from "./lease-seeker.ts";
 import { lossAnswer } from "./loss-answer.ts";
 import { Mint, type MintResult } from "./mint.ts";
 import type { Operation } from "./operation.ts";
-import { OperationReader, classOf, mayWrite } from "./operation-reader.ts";
+import { classOf } from "./operation-class.ts";
+import { OperationReader } from "./operation-reader.ts";
 import { OutputFlow } from "./output-flow.ts";
 import { ReadPositions } from "./read-positions.ts";
+import { Pin } from "./pin.ts";
 import type { RelayClient, RelayEnvironment, RelayIdentity } from "./relay-environment.ts";
 import { Segment } from "./segment.ts";
-import { SegmentWriter } from "./segment-writer.ts";
-import { judged } from "./statement-mode.ts";
-
-/** Answers owed by one server past which the client is not read on: a deeper pipeline gains nothing. */
-const PLAN_LENGTH_MAX = 8_192;
-/** Bytes waiting for a server past which the client is not read on. */
-const SERVER_QUEUE_MAX = 262_144;
 
 /**
- * `open`: messages are taken. `skipping`: an error of ours was said with no server involved, so everything up to the next Sync is
- * dropped ("Extended Query"). `closed`: nothing is taken or said any more.
- */
-type Mode = "open" | "skipping" | "closed";
-
-/** A lease, and what it was given for. */
-interface Lease {
-  readonly backend: BackendConnection;
-  readonly route: Route;
-  readonly writer: SegmentWriter;
-}
-
-/**
- *   frame() ─► Operation ─► leased to the primary? ─yes─► SegmentWriter ─► server
+ *   frame() ─► Operation ─► leased to the primary? ─yes─► Lease.write() ─► server
  *                               │no
  *                               ▼
- *                            Segment ──Sync──► LeaseSeeker ─► #found() ─► SegmentWriter ─► server
+ *                            Segment ──Sync──► LeaseSeeker ─► #found() ─► Lease.write() ─► server
  *
  *   server ─► ReplyReader ─► forward() ─► client;   settled() ─► release
  */
@@ -53,22 +36,17 @@ export class Relay implements BackendHolder {
   readonly #environment: RelayEnvironment;
   readonly #identity: RelayIdentity;
   readonly #statements: ClientStatements;
-  readonly #reader: OperationReader;
+  readonly #intake: Intake;
   readonly #segment = new Segment();
   readonly #gate: InputGate;
   readonly #seeker: LeaseSeeker;
   readonly #mint: Mint;
   readonly #flow: OutputFlow;
   readonly #positions: ReadPositions;
-  #mode: Mode = "open";
+  readonly #pin: Pin;
   #lease: Lease | undefined;
   /** The server of the latest lease, for the caller to be told. */
   #latest: Lease | undefined;
-  #pinned: PinReason | "session_mode" | undefined;
-  /** Something that may write went to the primary since the last acknowledgement. */
-  #mayHaveWritten = false;
-  /** The rest of a large message is sent on behind its beginning, or dropped. */
-  #large: "sent" | "dropped" | undefined;
   #isFlushAsked = false;
   /** A segment waits until the replica has answered what it owes. */
   #isDispatchDue = false;
@@ -83,10 +61,21 @@ export class Relay implements BackendHolder {
     this.#environment = environment;
     this.#identity = identity;
     this.#statements = new ClientStatements(environment.registry);
-    this.#reader = new OperationReader(environment.classifier, this.#statements);
     this.#gate = new InputGate(client);
+    const reader = new OperationReader(environment.classifier, this.#statements, identity.profile);
+    this.#intake = new Intake(reader, this.#statements, this.#gate, {
+      take: (operation) => this.#take(operation),
+      takeLarge: () => this.#takeLarge(),
+      takeRaw: (bytes) => this.#takeRaw(bytes),
+      largeTaken: () => this.settled(),
+      waits: () => this.#answered(),
+      resynced: () => this.forward(READY_IDLE_FRAME),
+      terminated: () => this.leave(true),
+      broken: (error) => this.#end(error),
+    });
     this.#seeker = new LeaseSeeker(environment, identity);
     this.#mint = new Mint(environment, identity);
+    this.#pin = new Pin(environment.counters);
     this.#positions = new ReadPositions(identity.cluster, positions);
     this.#flow = new OutputFlow(client, environment, {
       blocked: () => {
@@ -99,13 +88,13 @@ export class Relay implements BackendHolder {
 
   /** Who served the latest segment. */
   get servedBy(): { readonly role: "primary" | "replica"; readonly server: string } | undefined {
-    const latest = this.#latest;
-    if (latest === undefined) return undefined;
-    return { role: latest.route.role, server: latest.backend.server.name };
+    if (this.#latest === undefined) return undefined;
+    const { route, backend } = this.#latest;
+    return { role: route.role, server: backend.server.name };
   }
 
   get pinned(): PinReason | "session_mode" | undefined {
-    return this.#pinned;
+    return this.#pin.reason;
   }
 
   /** Holds a connection or waits for one. */
@@ -120,49 +109,23 @@ export class Relay implements BackendHolder {
 
   // From the client.
 
-  /** One whole message. */
+  /** One whole message. Never between `suspendInput` and `resumeInput`. */
   frame(type: number, bytes: Uint8Array): void {
-    if (this.#mode === "closed") return;
-    if (type === Frontend.TERMINATE) {
-      this.leave(true);
-    } else if (this.#mode === "skipping") {
-      if (type !== Frontend.SYNC) return;
-      this.#mode = "open";
-      this.#client.forward(READY_IDLE_FRAME);
-    } else {
-      this.#takeRead(type, this.#reader.read(type, bytes));
-    }
+    this.#intake.frame(type, bytes);
   }
 
   /** The beginning of a message too large to keep; the rest comes by `largeBytes`. */
   largeStart(type: number, prefix: Uint8Array): void {
-    this.#large = "dropped";
-    if (this.#mode !== "open") return;
-    const operation = this.#reader.readLarge(type, prefix);
-    const isTaken = this.#takeRead(type, operation);
-    if (!isTaken || operation?.kind === "fail") return;
-    this.#large = "sent";
-    if (!this.#isDirect) this.#dispatch();
-    this.endOfInput();
+    this.#intake.largeStart(type, prefix);
   }
 
   largeBytes(bytes: Uint8Array, isLast: boolean): void {
-    const lease = this.#lease;
-    if (this.#large === "sent" && lease !== undefined) {
-      lease.writer.raw(bytes);
-      this.#flush(lease);
-    }
-    if (!isLast) return;
-    this.#large = undefined;
-    if (lease !== undefined && lease.backend.plan.length === 0) this.settled();
+    this.#intake.largeBytes(bytes, isLast);
   }
 
   /** Everything that was read in one pass has been delivered: send what it came to. */
   endOfInput(): void {
-    if (this.#isFlushAsked) {
-      this.#isFlushAsked = false;
-      if (!this.#segment.isEmpty && !this.#seeker.isSeeking) this.#dispatch();
-    }
+    if (this.#isFlushAsked) this.#dispatch();
     if (this.#lease !== undefined) this.#flush(this.#lease);
   }
 
@@ -171,49 +134,39 @@ export class Relay implements BackendHolder {
     if (!this.#flow.isBlocked) return;
     this.#flow.drained();
     this.#lease?.backend.resume();
-    if (this.#lease?.backend.plan.length === 0) this.#releaseIfQuiet();
+    this.#releaseIfQuiet();
     this.#gate.lift(Hold.CLIENT_QUEUE);
   }
 
   /** A cancel request with this session's key. Whatever it does, the session goes on. */
   cancel(): void {
     const lease = this.#lease;
-    if (this.#seeker.isSeeking || this.#isDispatchDue) {
+    if (this.#seeker.isSeeking) {
       this.#seeker.stop();
-      this.#isDispatchDue = false;
-      this.#refuse(
-        new PoolError("ERR_CANCELED", "canceling statement due to user request", {
-          sqlState: "57014",
-        }),
-      );
-    } else if (lease !== undefined && lease.backend.plan.length > 0) {
-      const { clock, reportBug } = this.#environment;
-      lease.backend
-        .cancel(clock.now() + this.#identity.profile.cancelWaitTimeoutMs)
-        .catch((error: unknown) => {
-          // Not delivered: the statement runs on, as it does when PostgreSQL drops a cancel request.
-          if (!(error instanceof PoolError)) reportBug(error);
-        });
+      this.#refuse(canceledByUser());
+    } else if (lease !== undefined && !lease.isAnswered) {
+      lease.cancel(this.#environment);
     }
   }
 
   /** The client is gone, in order (Terminate) or not. */
   leave(isOrderly: boolean): void {
-    if (this.#mode === "closed") return;
-    this.#mode = "closed";
+    if (this.#intake.isClosed) return;
+    this.#intake.close();
     this.#flow.stop();
     this.#seeker.stop();
     this.#segment.clear();
     const lease = this.#lease;
     this.#lease = undefined;
     if (lease !== undefined) {
-      if (this.#large === undefined) lease.writer.flush();
+      lease.flush();
       depart(this.#environment, lease.backend, {
-        isMidMessage: this.#large === "sent",
+        isMidMessage: this.#isMidMessage,
         cancelsRunning: !isOrderly,
-        needsReset: this.#pinned !== undefined,
+        needsReset: this.#pin.isSet,
       });
     }
+    this.#isDispatchDue = false;
     this.#statements.clear();
   }
 
@@ -229,23 +182,23 @@ export class Relay implements BackendHolder {
   }
 
   progressed(): void {
-    const lease = this.#lease;
-    if (lease !== undefined && lease.backend.plan.length < PLAN_LENGTH_MAX / 2) {
-      this.#gate.lift(Hold.PLAN);
-    }
+    this.#lease?.progressed(this.#gate);
+  }
+
+  statementsDropped(): void {
+    this.#statements.dropped();
   }
 
   settled(): void {
     const lease = this.#lease;
-    if (lease === undefined) return;
-    const { backend, route } = lease;
-    if (backend.status === Status.IDLE && !backend.isUnsynced) {
-      const wrote = this.#mayHaveWritten && route.role === "primary";
-      this.#mayHaveWritten = false;
-      if (wrote) this.#positions.written();
+    if (lease?.isAnswered !== true) return;
+    if (!lease.backend.isUnsynced) {
+      const wrote = lease.acknowledgedWrite();
+      if (wrote && lease.backend.status === Status.IDLE) this.#positions.written();
       this.#mint.settled(wrote);
     }
     this.#releaseIfQuiet();
+    this.#answered();
     this.#gate.lift(Hold.PLAN);
   }
 
@@ -254,53 +207,45 @@ export class Relay implements BackendHolder {
     if (lease === undefined) return;
     this.#environment.counters.lostBackends++;
     this.#lease = undefined;
-    const answer = lossAnswer(lease.backend, error, this.#pinned !== undefined);
+    const answer = lossAnswer(lease.backend, error, this.#pin.isSet);
+    // What was not answered is undone before the client's next message is read.
+    lease.backend.plan.abandon();
     this.#environment.pools.discard(lease.backend);
-    if (this.#large === "sent") this.#large = "dropped";
-    this.#mayHaveWritten = false;
-    if (lease.route.role === "primary") this.#positions.written();
+    if (this.#isMidMessage) this.#intake.dropLarge();
+    if (lease.isPrimary) this.#positions.written();
     this.#mint.lost();
     if (answer.isFatal) {
       this.#end(answer.bytes);
       return;
     }
-    if (answer.isSkipping) this.#mode = "skipping";
-    if (answer.bytes !== undefined) this.#client.forward(answer.bytes);
-    this.#dispatchIfDue();
-    this.#gate.lift(Hold.SERVER_QUEUE);
-    this.#gate.lift(Hold.PLAN);
+    if (answer.isSkipping) this.#intake.skipToSync();
+    if (answer.bytes !== undefined) this.forward(answer.bytes);
+    this.#leaseEnded();
+    this.#answered();
   }
 
   // Inside.
 
-  get #isDirect(): boolean {
-    return this.#lease?.route.role === "primary";
+  /** The beginning of a large message is with the server, its end is not. */
+  get #isMidMessage(): boolean {
+    return this.#intake.isMidLarge && !this.#isDispatchDue;
   }
 
-  /** True when the operation was taken, to be sent now or with its segment. */
-  #takeRead(type: number, operation: Operation | undefined): boolean {
-    if (operation === undefined) {
-      this.#end(
-        encodeErrorResponse({
-          severity: "FATAL",
-          sqlState: "08P01",
-          message: `invalid frontend message type ${type}`,
-        }),
-      );
-      return false;
-    }
-    return this.#take(judged(operation, this.#identity.profile.poolMode));
-  }
-
+  /** True when the operation was taken, to be carried out now or with its segment. */
   #take(operation: Operation): boolean {
     const lease = this.#lease;
-    if (lease === undefined && (operation.kind === "copy_data" || operation.kind === "copy_end")) {
-      // What is left of a copy that has failed: the server would drop it too ("COPY Operations").
-      return false;
-    }
-    if (lease !== undefined && this.#isDirect) {
+    if (lease?.isPrimary === true) {
       this.#write(lease, operation);
       return true;
+    }
+    if (this.#segment.isEmpty) {
+      const { kind } = operation;
+      // What is left of a copy that has failed: the server would drop it too ("COPY Operations").
+      if (kind === "copy_data" || kind === "copy_end") return false;
+      if (kind === "refused_query" && lease === undefined) {
+        this.forward(operation.answer);
+        return true;
+      }
     }
     this.#segment.add(operation);
     if (this.#segment.isWhole || this.#segment.isFull) this.#dispatch();
@@ -308,8 +253,21 @@ export class Relay implements BackendHolder {
     return true;
   }
 
+  #takeLarge(): void {
+    if (this.#lease?.isPrimary !== true) this.#dispatch();
+    this.endOfInput();
+  }
+
+  #takeRaw(bytes: Uint8Array): void {
+    if (this.#lease === undefined) return;
+    this.#lease.raw(bytes);
+    this.#flush(this.#lease);
+  }
+
   /** Finds a server for what was gathered. */
   #dispatch(): void {
+    if (this.#seeker.isSeeking || this.#isDispatchDue || this.#segment.isEmpty) return;
+    this.#isFlushAsked = false;
     const lease = this.#lease;
     if (lease !== undefined) {
       this.#dispatchBehind(lease);
@@ -317,13 +275,14 @@ export class Relay implements BackendHolder {
     }
     if (this.#segment.isSyncOnly) {
       this.#segment.clear();
-      this.#client.forward(READY_IDLE_FRAME);
+      this.forward(READY_IDLE_FRAME);
       return;
     }
     const positions = this.#readablePositions();
     this.#seeker.seek({
       access: positions === undefined ? "primary" : "read",
       positions: positions ?? [],
+      ...this.#whyNotReplica(positions),
       found: (backend, route) => this.#found(backend, route),
       failed: (error) => this.#refuse(error),
     });
@@ -342,21 +301,31 @@ export class Relay implements BackendHolder {
 
   /** Positions that a replica must have reached to serve this segment; undefined when only the primary may. */
   #readablePositions(): readonly Position[] | undefined {
-    const { profile } = this.#identity;
-    const isPortable = this.#pinned === undefined && profile.poolMode !== "session";
-    if (!this.#segment.isRead || !isPortable || profile.consistency === "primary") return undefined;
-    return profile.consistency === "eventual" ? this.#positions.known : this.#positions.current();
+    if (!this.#segment.isRead || this.#pin.isSet) return undefined;
+    return this.#positions.under(this.#identity.profile);
+  }
+
+  /** Why a read is sent to the primary; nothing for what belongs there. */
+  #whyNotReplica(positions: readonly Position[] | undefined): Pick<Seeking, "pinnedReason"> {
+    if (positions !== undefined || !this.#segment.isRead) return {};
+    const isPinned = this.#pin.isSet || this.#identity.profile.poolMode === "session";
+    return { pinnedReason: isPinned ? "pinned" : "position_unknown" };
   }
 
   #found(backend: BackendConnection, route: Route): void {
-    const lease = { backend, route, writer: new SegmentWriter(backend, this.#statements) };
+    const lease = new Lease(backend, route, {
+      identity: this.#identity,
+      statements: this.#statements,
+      mint: this.#mint,
+    });
     this.#lease = lease;
     this.#latest = lease;
     backend.attach(this);
-    if (this.#identity.profile.poolMode === "session") this.#pin("session_mode");
-    writeParameters(backend, lease.writer, this.#identity.parameters);
+    if (this.#flow.isBlocked) backend.pause();
+    if (this.#identity.profile.poolMode === "session") this.#pin.set("session_mode");
     this.#writeSegment(lease);
     this.#gate.lift(Hold.LEASE);
+    this.#answered();
   }
 
   #writeSegment(lease: Lease): void {
@@ -365,77 +334,62 @@ export class Relay implements BackendHolder {
   }
 
   #write(lease: Lease, operation: Operation): void {
-    const statementClass = classOf(operation);
-    if (statementClass?.pin !== undefined) this.#pin(statementClass.pin);
-    if (mayWrite(operation)) this.#mayHaveWritten = true;
-    const isProbed =
-      operation.kind === "sync" &&
-      this.#mayHaveWritten &&
-      this.#mint.sync(lease.writer, lease.backend);
-    if (!isProbed) lease.writer.write(operation);
+    const pin = classOf(operation)?.pin;
+    if (pin !== undefined) this.#pin.set(pin);
+    lease.write(operation);
   }
 
-  #flush({ backend, writer }: Lease): void {
-    writer.flush();
-    backend.answerLocally();
-    if (backend.plan.length > PLAN_LENGTH_MAX) this.#gate.hold(Hold.PLAN);
-    if (backend.queuedBytes > SERVER_QUEUE_MAX) this.#gate.hold(Hold.SERVER_QUEUE);
+  #flush(lease: Lease): void {
+    lease.flush();
+    lease.backend.answerLocally();
+    lease.restrain(this.#gate);
     // All of it was answered by us.
-    if (backend.plan.length === 0 && this.#large === undefined) this.#releaseIfQuiet();
-  }
-
-  #pin(reason: PinReason | "session_mode"): void {
-    if (this.#pinned !== undefined) return;
-    this.#pinned = reason;
-    const { pins } = this.#environment.counters;
-    pins.set(reason, (pins.get(reason) ?? 0) + 1);
+    if (lease.isAnswered && !this.#isMidMessage) this.settled();
   }
 
   #releaseIfQuiet(): void {
-    const lease = this.#lease;
-    if (lease === undefined) return;
-    const { backend } = lease;
-    if (backend.hasCancelInFlight) {
-      backend.whenCancelsDone(() => {
-        if (this.#lease === lease && backend.plan.length === 0) this.#releaseIfQuiet();
-      });
-      return;
-    }
-    const isKept = this.#pinned !== undefined || this.#large === "sent" || this.#flow.isBlocked;
-    if (!backend.isQuiet || isKept) return;
+    const backend = this.#lease?.backend;
+    if (backend?.isQuiet !== true || this.#pin.isSet || this.#isMidMessage) return;
+    if (this.#flow.isOverCap) return;
     this.#lease = undefined;
     backend.detach();
-    if (this.#mint.isServerSuspect) this.#environment.pools.discard(backend);
-    else this.#environment.pools.release(backend);
-    this.#dispatchIfDue();
+    giveBack(this.#environment, backend);
+    this.#leaseEnded();
   }
 
-  #dispatchIfDue(): void {
-    if (!this.#isDispatchDue) return;
-    this.#isDispatchDue = false;
-    this.#dispatch();
-    if (!this.#seeker.isSeeking) this.#gate.lift(Hold.LEASE);
+  /** If nothing is owed or about to be sent, what waited for that goes on. */
+  #answered(): void {
+    if (this.#lease?.isAnswered === false || this.#gate.isHeldFor(Hold.LEASE)) return;
+    this.#intake.answered();
+  }
+
+  /** What waited for the end of the lease goes on, and nothing of the connection's holds the client back any more. */
+  #leaseEnded(): void {
+    if (this.#isDispatchDue) {
+      this.#isDispatchDue = false;
+      this.#dispatch();
+      if (!this.#seeker.isSeeking) this.#gate.lift(Hold.LEASE);
+    }
+    this.#gate.lift(Hold.SERVER_QUEUE);
+    this.#gate.lift(Hold.PLAN);
   }
 
   /** No server could be had for the segment: an error to this request, and the session goes on. */
   #refuse(error: PoolError): void {
     const isWhole = this.#segment.isWhole;
     this.#segment.undo(this.#statements);
-    if (this.#large === "sent") this.#large = "dropped";
-    const bytes = encodeErrorResponse(error);
-    if (error.severity === "FATAL") {
-      this.#end(bytes);
-      return;
-    }
-    this.#client.forward(bytes);
-    if (isWhole) this.#client.forward(READY_IDLE_FRAME);
-    else this.#mode = "skipping";
+    this.#intake.dropLarge();
+    const { sqlState, message, hint } = error;
+    this.forward(encodeErrorResponse({ severity: "ERROR", sqlState, message, hint }));
+    if (isWhole) this.forward(READY_IDLE_FRAME);
+    else this.#intake.skipToSync();
     this.#mint.settled(false);
     this.#gate.lift(Hold.LEASE);
+    this.#answered();
   }
 
   #end(error: Uint8Array | undefined): void {
-    if (this.#mode === "closed") return;
+    if (this.#intake.isClosed) return;
     this.leave(false);
     this.#client.abort(error);
   }

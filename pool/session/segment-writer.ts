@@ -34,8 +34,9 @@ export class SegmentWriter {
     this.#foresee(operation);
     switch (operation.kind) {
       case "query":
-        this.#endingWithReady(Expect.QUERY, operation.bytes);
+        plan.expect(Expect.QUERY);
         this.#backend.statements.unnamedDropped();
+        this.#endingWithReady(operation.bytes);
         return;
       case "parse":
         this.#statements.parse(operation.bytes, operation.statement);
@@ -66,7 +67,8 @@ export class SegmentWriter {
         this.#batch.add(operation.bytes);
         return;
       case "function_call":
-        this.#endingWithReady(Expect.FUNCTION_CALL, operation.bytes);
+        plan.expect(Expect.FUNCTION_CALL);
+        this.#endingWithReady(operation.bytes);
         return;
       case "copy_end":
         // Known to end the copy that goes on; without one it may be ahead of CopyInResponse, or behind a failed copy.
@@ -154,8 +156,7 @@ export class SegmentWriter {
   }
 
   /** Query and FunctionCall end what a Sync would end, unless the server skips them; the plan knows that. */
-  #endingWithReady(kind: number, bytes: Uint8Array): void {
-    this.#backend.plan.expect(kind);
+  #endingWithReady(bytes: Uint8Array): void {
     this.#backend.hasUnsynced = false;
     this.#batch.add(bytes);
   }

@@ -60,12 +60,13 @@ export class Segment {
 
   /** The segment will not be sent: the client's statements are as if it had failed at its first message. */
   undo(statements: ClientStatements): void {
-    for (const operation of this.#operations.toReversed()) {
-      if (operation.kind === "parse") statements.remove(operation.statement);
+    for (const operation of this.#operations) {
+      if (operation.kind === "parse") statements.undoParse(operation.statement);
       if (operation.kind === "close_statement" && operation.statement !== undefined) {
-        statements.restore(operation.statement);
+        statements.undoClose(operation.statement);
       }
     }
+    statements.settle();
     this.clear();
   }
 

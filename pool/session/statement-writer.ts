@@ -5,27 +5,20 @@ import {
   CLOSE_COMPLETE_FRAME,
   PARSE_COMPLETE_FRAME,
   encodeErrorResponse,
-  encodeFrame,
 } from "../wire/backend-messages.ts";
 import {
+  FAILING_BIND_FRAME,
   encodeBindHead,
   encodeCloseStatement,
   encodeDescribeStatement,
   encodeParse,
 } from "../wire/frontend-messages.ts";
-import { Frontend, Status, concatBytes } from "../wire/message-types.ts";
+import { Status } from "../wire/message-types.ts";
 import type { ClientStatement, ClientStatements } from "./client-statements.ts";
 import type { Operation } from "./operation.ts";
 import type { OutputBatch } from "./output-batch.ts";
 import type { RegisteredStatement } from "./statement-registry.ts";
 
-/** Binding this name always fails with 26000: nothing of ours has it, and clients' own names are never used on a server. */
-const NO_SUCH_STATEMENT = new TextEncoder().encode("_walgate_none");
-/** Unnamed portal, that statement, no formats, no values, no result formats. */
-const FAILING_BIND = encodeFrame(
-  Frontend.BIND,
-  concatBytes([new Uint8Array(1), NO_SUCH_STATEMENT, new Uint8Array(7)]),
-);
 const UNNAMED = new Uint8Array(0);
 const UNNAMED_IS_GONE = encodeErrorResponse({
   severity: "ERROR",
@@ -48,7 +41,7 @@ export class StatementWriter {
   fail(error: Uint8Array): void {
     this.#backend.hasUnsynced = true;
     this.#backend.plan.expect(Expect.BIND, Fate.HIDE_ERROR, { replacement: error });
-    this.#batch.add(FAILING_BIND);
+    this.#batch.add(FAILING_BIND_FRAME);
   }
 
   parse(bytes: Uint8Array, statement: ClientStatement): void {
@@ -56,7 +49,7 @@ export class StatementWriter {
     backend.hasUnsynced = true;
     if (statement.ownServerName !== undefined) {
       backend.plan.expect(Expect.PARSE, Fate.FORWARD, {
-        failed: () => this.#clientStatements.remove(statement),
+        failed: () => this.#clientStatements.undoParse(statement),
       });
       this.#batch.add(bytes);
       return;
@@ -68,7 +61,7 @@ export class StatementWriter {
     }
     const presence = backend.statements.presence(registered, backend.segment);
     if (presence === "present" && !this.#mayHaveFailed) {
-      backend.plan.answer(PARSE_COMPLETE_FRAME, () => this.#clientStatements.remove(statement));
+      backend.plan.answer(PARSE_COMPLETE_FRAME, () => this.#clientStatements.undoParse(statement));
       return;
     }
     this.#parseNamed(registered, presence !== "absent", Fate.FORWARD, statement);
@@ -110,7 +103,7 @@ export class StatementWriter {
     const { plan, statements } = this.#backend;
     this.#backend.hasUnsynced = true;
     const restore = (): void => {
-      if (statement !== undefined) this.#clientStatements.restore(statement);
+      if (statement !== undefined) this.#clientStatements.undoClose(statement);
     };
     if (statement?.ownServerName !== undefined) {
       plan.expect(Expect.CLOSE, Fate.FORWARD, { failed: restore });
@@ -155,7 +148,7 @@ export class StatementWriter {
       completed: () => statements.parseAnswered(registered, true),
       failed: () => {
         statements.parseAnswered(registered, false);
-        if (statement !== undefined) this.#clientStatements.remove(statement);
+        if (statement !== undefined) this.#clientStatements.undoParse(statement);
       },
     });
     this.#batch.add(encodeParse(registered.serverName, registered.tail));
@@ -179,7 +172,7 @@ export class StatementWriter {
       completed: () => statements.unnamedAnswered(change, true),
       failed: () => {
         statements.unnamedAnswered(change, false);
-        if (fate === Fate.FORWARD) this.#clientStatements.remove(statement);
+        if (fate === Fate.FORWARD) this.#clientStatements.undoParse(statement);
       },
     });
     this.#batch.add(bytes ?? encodeParse(UNNAMED, statement.tail ?? UNNAMED));

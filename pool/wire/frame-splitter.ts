@@ -12,6 +12,9 @@ export interface FrameSink {
   violation(reason: string): void;
 }
 
+/** Pieces of one frame that are kept apart: a client that sends byte by byte must not cost an array for each of them. */
+const PIECES_MAX = 64;
+
 /**
  * While suspended it keeps the chunks it is given; whoever suspends it also stops reading the socket, so that it keeps at most
  * what was already on its way.
@@ -59,6 +62,8 @@ export class FrameSplitter {
       return;
     }
     this.#run(chunk);
+    // What was pushed from inside a delivery.
+    this.#runBacklog();
   }
 
   /** Takes effect behind the frame being delivered now. */
@@ -69,9 +74,11 @@ export class FrameSplitter {
   resume(): void {
     this.#isSuspended = false;
     // A resume from inside a delivery: the running loop goes on by itself.
-    if (this.#isRunning) return;
-    for (;;) {
-      if (this.#isSuspended || this.#isBroken) return;
+    if (!this.#isRunning) this.#runBacklog();
+  }
+
+  #runBacklog(): void {
+    while (!this.#isSuspended && !this.#isBroken) {
       const chunk = this.#backlog.shift();
       if (chunk === undefined) return;
       this.#run(chunk);
@@ -108,7 +115,8 @@ export class FrameSplitter {
     if (size === 0) return chunk;
     const wanted = Math.min(size, WHOLE_FRAME_MAX);
     if (chunk.length < wanted) {
-      this.#pieces.push(chunk);
+      // A copy: a view would keep all of a large chunk for the sake of its last bytes.
+      this.#pieces.push(chunk.slice());
       this.#piecesBytes = chunk.length;
       return chunk.subarray(chunk.length);
     }
@@ -131,6 +139,7 @@ export class FrameSplitter {
     const wanted = Math.min(size, WHOLE_FRAME_MAX) - this.#piecesBytes;
     const piece = chunk.subarray(used, used + wanted);
     if (piece.length > 0) this.#pieces.push(piece);
+    if (this.#pieces.length > PIECES_MAX) this.#pieces = [concatBytes(this.#pieces)];
     this.#piecesBytes += piece.length;
     if (piece.length === wanted) {
       const whole = concatBytes(this.#pieces);

@@ -150,3 +150,16 @@ export function encodeCopyFail(reason: string): Uint8Array {
 
 export const SYNC_FRAME = new Uint8Array([Frontend.SYNC, 0, 0, 0, 4]);
 export const TERMINATE_FRAME = new Uint8Array([Frontend.TERMINATE, 0, 0, 0, 4]);
+
+/**
+ * A Bind that always fails with 26000, since nothing of ours has this name and clients' own names are never used on a server: unnamed
+ * portal, that statement, no formats, no values, no result formats.
+ */
+export const FAILING_BIND_FRAME = (() => {
+  const name = encoder.encode("_walgate_none");
+  const frame = new Uint8Array(HEADER_BYTES + 1 + name.length + 7);
+  frame[0] = Frontend.BIND;
+  writeInt32(frame, 1, frame.length - 1);
+  frame.set(name, HEADER_BYTES + 1);
+  return frame;
+})();

@@ -62,6 +62,8 @@ function readParameters(packet: Uint8Array, protocolMinor: number): StartupPacke
   let offset = 8;
   while (offset < packet.length - 1) {
     const nameEnd = packet.indexOf(0, offset);
+    // An empty name is the terminator.
+    if (nameEnd === offset) break;
     const valueEnd = nameEnd < 0 ? -1 : packet.indexOf(0, nameEnd + 1);
     if (valueEnd < 0) break;
     parameters.set(

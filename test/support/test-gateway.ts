@@ -4,10 +4,18 @@ import type { Cluster } from "#gateway/embedded/cluster.ts";
 import { type Gateway, type GatewayOptions, startGateway } from "#gateway/compose.ts";
 import { loadConfig } from "#gateway/config/load.ts";
 import { createLogger } from "#gateway/telemetry/logger.ts";
+import { CERTIFICATE_PEM, PRIVATE_KEY_PEM } from "#test/fixtures/tls-fixture.ts";
 
 const ISSUER = "https://issuer.test";
 const AUDIENCE = "walgate";
 const JWT_SECRET = "a secret of the tests, at least 32 bytes long";
+
+/** What the configuration may name, and no disk has. */
+const FILES: ReadonlyMap<string, string> = new Map([
+  ["/test/cert.pem", CERTIFICATE_PEM],
+  ["/test/key.pem", PRIVATE_KEY_PEM],
+]);
+const TLS = 'tls = { cert_file = "/test/cert.pem", key_file = "/test/key.pem" }';
 
 export interface TestGatewayOptions {
   /** TOML of further sections, or of keys: `{ gateway: "max_client_conn = 5" }` adds to that section. */
@@ -18,6 +26,8 @@ export interface TestGatewayOptions {
   readonly servers?: readonly string[];
   readonly probePlacement?: NonNullable<GatewayOptions["probePlacement"]>;
   readonly env?: Readonly<Record<string, string>>;
+  /** The doors offer TLS, with the certificate of `tls-fixture.ts`. */
+  readonly tls?: boolean;
 }
 
 export interface TestGateway extends AsyncDisposable {
@@ -50,7 +60,7 @@ export async function testGateway(
       TOKEN_KEY: "one token key for all gateways of a test, 32 bytes",
       ...options.env,
     },
-    async () => toml(cluster, options),
+    async (path) => FILES.get(path) ?? toml(cluster, options),
   );
   if (!loaded.ok) throw loaded.error;
   const gateway = await startGateway({
@@ -97,6 +107,7 @@ function toml(cluster: Cluster, options: TestGatewayOptions): string {
 http = "127.0.0.1:0"
 postgres = "127.0.0.1:0"
 shutdown_timeout = 2
+${options.tls === true ? TLS : ""}
 ${section("gateway")}
 [http]
 ${section("http")}

@@ -1,4 +1,4 @@
-// A supervisor owns the listening socket and its workers inherit it: a socket made by the system's own calls, as any
+// A supervisor owns the listening socket and its workers inherit it: a socket made by the system's own calls, like any
 // supervisor makes it, accepts connections in this process and in children. Linux only, as the socket's address is laid out.
 import { dlopen, ptr } from "bun:ffi";
 import { expect, test } from "bun:test";
