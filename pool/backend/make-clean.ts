@@ -16,6 +16,9 @@ export interface CleaningOptions {
   readonly stepTimeoutMs: number;
 }
 
+/** Of a copy's end, for the server's log. */
+const REASON = "client disconnected";
+
 /** Equal to no set of startup parameters, so that the next client's are put in force whatever they are. */
 const UNKNOWN_PARAMETERS = "unknown";
 
@@ -98,16 +101,22 @@ async function drainAnswers(backend: BackendConnection, options: CleaningOptions
 /** CopyFail makes the server leave copy-in mode with an error; in the extended protocol it then reads on to a Sync. */
 function endCopy(backend: BackendConnection): void {
   const isExtended = backend.plan.headKind === Expect.EXECUTE;
-  backend.send(encodeCopyFail("client disconnected"));
+  backend.send(encodeCopyFail(REASON));
   backend.isCopyIn = false;
   if (isExtended) sync(backend);
 }
 
-/** What the client sent without a Sync of its own must not be committed by ours: it is made to fail first. */
+/**
+ * What the client sent without a Sync of its own must not be committed by ours: it is made to fail first. The CopyFail is for a copy
+ * that is about to begin, where a Bind would cost the connection; elsewhere the server ignores it.
+ */
 function failAndSync(backend: BackendConnection): void {
+  backend.plan.expect(Expect.COPY_END);
+  backend.send(encodeCopyFail(REASON));
   backend.plan.expect(Expect.BIND, Fate.HIDE_ALL);
   backend.send(FAILING_BIND_FRAME);
   sync(backend);
+  backend.answerLocally();
 }
 
 function sync(backend: BackendConnection): void {

@@ -175,11 +175,14 @@ describe("a client that leaves in a copy", () => {
     expect(bench.backends).toHaveLength(1);
   });
 
-  test("before CopyInResponse has come: the same", async () => {
+  test.each([
+    ["with its Sync", [...START, client.sync()]],
+    ["without its Sync", [...START, client.flush()]],
+  ])("before CopyInResponse has come, %s: the same", async (_, parts) => {
     const { bench, app } = connected();
     await app.send(client.query("select 1"));
     bench.backend.hold();
-    app.push(...START, client.sync());
+    app.push(...parts);
     await settled();
 
     app.relay.leave(false);

@@ -119,7 +119,11 @@ describe("a client that leaves", () => {
       await settled();
 
       // The Bind fails, and with it the implicit transaction.
-      expect(bench.backend.received.slice(-2)).toEqual(['B "" _walgate_none', "S"]);
+      expect(bench.backend.received.slice(-3)).toEqual([
+        "f client disconnected",
+        'B "" _walgate_none',
+        "S",
+      ]);
       expect(bench.leased).toBe(0);
       expect(await bench.connect().send(client.query("select 1"))).toEqual(ROW);
     },

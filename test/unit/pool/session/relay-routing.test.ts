@@ -252,18 +252,21 @@ describe("a connection that was waited for", () => {
     const bench = new RelayBench();
     const holder = bench.connect();
     await holder.send(client.query("begin"));
-    const [connection] = bench.connections;
+    const { pools } = bench.environment;
+    const acquire = pools.acquire.bind(pools);
+    let isFirst = true;
+    pools.acquire = (request) =>
+      acquire({
+        ...request,
+        granted: (connection) => {
+          if (isFirst)
+            connection.destroy(new PoolError("ERR_CONNECTION_LOST", "gone", { sqlState: "08006" }));
+          isFirst = false;
+          request.granted(connection);
+        },
+      });
     const app = bench.connect();
     app.push(client.query("select 1"));
-    // Behind the waiter, so that it is called back first and breaks what the waiter was granted.
-    const { pools } = bench.environment;
-    const release = pools.release.bind(pools);
-    pools.release = (given) => {
-      if (given === connection) {
-        given.destroy(new PoolError("ERR_CONNECTION_LOST", "gone", { sqlState: "08006" }));
-      }
-      release(given);
-    };
 
     await holder.send(client.query("commit"));
 
