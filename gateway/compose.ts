@@ -3,10 +3,11 @@ import { Authenticator } from "#auth/authenticator.ts";
 import { UserList } from "#auth/passwords/user-list.ts";
 import { BackendConnection } from "#pool/backend/backend-connection.ts";
 import { sendCancelRequest } from "#pool/backend/cancel-request.ts";
-import { openControlConnection } from "#pool/backend/control-connection.ts";
+import { type ControlConnection, openControlConnection } from "#pool/backend/control-connection.ts";
 import { loginToServer } from "#pool/backend/login.ts";
 import { ConnectionPools } from "#pool/connections/connection-pools.ts";
 import type { StartupProfile } from "#pool/connections/startup-profile.ts";
+import { PoolError } from "#pool/errors.ts";
 import { TokenCodec } from "#pool/consistency/token.ts";
 import { DatabaseCluster } from "#pool/routing/database-cluster.ts";
 import type { Server } from "#pool/routing/server.ts";
@@ -52,7 +53,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const transport = new BunTransport(clock);
   const profiles = toProfiles(config);
   const clusters = toClusters(config, profiles, clock, transport, log);
-  const pools = toPools(config, clock, transport);
+  const pools = toPools(config, clock, transport, log);
   const context = toContext(options, { clock, transport, profiles, clusters, pools });
   for (const cluster of clusters.values()) cluster.start();
   const sweep = sweepIdleSessions(context);
@@ -163,26 +164,19 @@ function toPools(
   config: Config,
   clock: Clock,
   transport: BunTransport,
+  log: Logger,
 ): ConnectionPools<BackendConnection> {
   return new ConnectionPools<BackendConnection>({
     clock,
     serverLoginRetryMs: config.pool.server_login_retry * 1_000,
     open: async ({ profile, principal, startupOptions, server, deadline }) => {
       const { dbname, user, password, parameters } = profile;
-      const {
-        socket,
-        processId,
-        secretKey,
-        parameters: reported,
-      } = await loginToServer({
-        transport,
-        clock,
-        server,
-        dbname,
-        user,
-        password,
+      const login = { transport, clock, server, dbname, user, password, deadline };
+      const { socket, processId, secretKey, ...loggedIn } = await loginToServer({
+        ...login,
         parameters: { client_encoding: "UTF8", ...parameters },
-        deadline,
+      }).catch((error: unknown) => {
+        throw loginFailure(error, { log, server: server.name, profile: profile.name });
       });
       const connection = new BackendConnection({
         socket,
@@ -193,7 +187,7 @@ function toPools(
         startupOptions,
         processId,
         secretKey,
-        parameters: reported,
+        parameters: loggedIn.parameters,
         sendCancel: (until) =>
           sendCancelRequest({ transport, clock, server, processId, secretKey, deadline: until }),
       });
@@ -219,8 +213,9 @@ function toClusters(
       new DatabaseCluster({
         name,
         servers: toServers(database),
-        openControl: (server, deadline) =>
+        openControl: watched(log, name, (server, deadline) =>
           openControlConnection({ transport, clock, server, ...login, deadline }),
+        ),
         clock,
         random: Math.random,
         counters: { count: (event) => log.debug("routing", { database: name, event }) },
@@ -240,4 +235,43 @@ function toServers({ servers, sslmode, sslrootcert }: DatabaseConfig): readonly 
     epoch: 0,
     leased: 0,
   }));
+}
+
+/**
+ * The operator reads what the server said. A client does not: it would take a wrong password of the gateway's for its own, and learn
+ * the gateway's role.
+ */
+function loginFailure(
+  error: unknown,
+  { log, ...where }: { readonly log: Logger; readonly server: string; readonly profile: string },
+): unknown {
+  log.warning("login to a server failed", { ...where, error });
+  if (!(error instanceof PoolError) || error.code !== "ERR_SERVER_LOGIN_REFUSED") return error;
+  // Too many connections, and a server that starts or stops, are no secret and pass.
+  const isPassing = error.sqlState === "53300" || error.sqlState.startsWith("57P");
+  const sqlState = isPassing ? error.sqlState : "08001";
+  const message = "the gateway could not log in to the server";
+  return new PoolError("ERR_SERVER_LOGIN_REFUSED", message, { sqlState, cause: error });
+}
+
+type OpenControl = (server: Server, deadline: number) => Promise<ControlConnection>;
+
+/** Says once when a server can't be watched any more, and once when it can again. */
+function watched(log: Logger, database: string, open: OpenControl): OpenControl {
+  const unwatched = new Set<Server>();
+  return async (server, deadline) => {
+    try {
+      const connection = await open(server, deadline);
+      if (unwatched.delete(server)) {
+        log.info("server is watched again", { database, server: server.name });
+      }
+      return connection;
+    } catch (error) {
+      if (!unwatched.has(server)) {
+        log.warning("server can't be watched", { database, server: server.name, error });
+      }
+      unwatched.add(server);
+      throw error;
+    }
+  };
 }

@@ -38,7 +38,11 @@ export async function logIn(
       ? await byPassword(context, target, link)
       : await byToken(context, target, bearer.token);
   if ("error" in result) return result;
-  if (!result.ok) return refuse(authError(result.failure));
+  if (!result.ok) {
+    const { reason } = result.failure;
+    context.log.info("login refused", { door: "http", address: link.address, reason });
+    return refuse(authError(result.failure));
+  }
   const parameters = target?.parameters ?? NO_PARAMETERS;
   return { ok: true, identity: resolveIdentity(context, result.identity, parameters) };
 }

@@ -1,5 +1,5 @@
 // One client over a byte channel, wire or WebSocket /v2: startup packets, login, then a relay until it leaves.
-import type { Identity } from "#auth/identity.ts";
+import type { AuthFailure, Identity } from "#auth/identity.ts";
 import type { Secret } from "#auth/secret.ts";
 import { PoolError } from "#pool/errors.ts";
 import { Relay } from "#pool/session/relay.ts";
@@ -86,7 +86,7 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
     options.context.sessions.add(this);
   }
 
-  /** Holds a server connection, or waits for one. */
+  /** Is being served, or is inside a transaction. */
   get isBusy(): boolean {
     return this.#relay?.isBusy === true;
   }
@@ -177,6 +177,7 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
   }
 
   resumeInput(): void {
+    if (this.#phase === "closed") return;
     this.#heldBytes = 0;
     this.#options.channel.resume();
     this.#splitter.resume();
@@ -319,14 +320,17 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
     step
       .then(async (outcome) => {
         if (this.#phase !== "login") return;
-        if (outcome.kind === "refused") {
-          this.#fatal(outcome.failure.sqlState, outcome.failure.clientMessage);
-          return;
-        }
+        if (outcome.kind === "refused") this.#refuse(outcome.failure);
         if (outcome.kind === "accepted") await this.#accepted(outcome.identity);
         this.resumeInput();
       })
       .catch((error: unknown) => this.#failed(error));
+  }
+
+  #refuse({ reason, sqlState, clientMessage }: AuthFailure): void {
+    const { context, door, remoteAddress: address } = this.#options;
+    context.log.info("login refused", { door, address, reason });
+    this.#fatal(sqlState, clientMessage);
   }
 
   async #accepted(identity: Identity): Promise<void> {
@@ -355,8 +359,6 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
     this.#options.context.environment.reportBug(error);
     this.#fatal("XX000", "internal error");
   }
-
-  // The end.
 
   #send(bytes: Uint8Array): void {
     this.#options.channel.write(bytes);

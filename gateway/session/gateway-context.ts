@@ -30,6 +30,26 @@ export interface GatewayContext {
   readonly clusters: ReadonlyMap<string, DatabaseCluster>;
 }
 
+/** One for each profile, since pools are found by the profile object. It keeps name and generation, so connections are shared. */
+const primaryOnlyProfiles = new WeakMap<StartupProfile, StartupProfile>();
+
+/** The same profile, with every read at the primary. */
+export function primaryOnly(profile: StartupProfile): StartupProfile {
+  let copy = primaryOnlyProfiles.get(profile);
+  if (copy === undefined) {
+    copy = { ...profile, consistency: "primary" };
+    primaryOnlyProfiles.set(profile, copy);
+  }
+  return copy;
+}
+
+/** A standby refuses every statement of a serializable transaction (0A000), and this setting makes each one such. */
+function isSerializable(profile: StartupProfile, parameters: ParameterSet): boolean {
+  const name = "default_transaction_isolation";
+  const level = parameters.entries.get(name) ?? profile.parameters[name];
+  return level?.toLowerCase() === "serializable";
+}
+
 export interface ResolvedIdentity {
   readonly profile: StartupProfile;
   readonly relay: RelayIdentity;
@@ -42,7 +62,11 @@ export function resolveIdentity(
   identity: Identity,
   parameters: ParameterSet,
 ): ResolvedIdentity {
-  const profile = context.profiles.get(identity.profile);
+  const configured = context.profiles.get(identity.profile);
+  const profile =
+    configured !== undefined && isSerializable(configured, parameters)
+      ? primaryOnly(configured)
+      : configured;
   const cluster = profile === undefined ? undefined : context.clusters.get(profile.database);
   if (profile === undefined || cluster === undefined) {
     throw new Error(`a rule leads to the profile ${identity.profile}, which is not there`);

@@ -114,9 +114,12 @@ export class WebSocketChannel implements ByteChannel {
     this.#native.close(code, reason);
   }
 
-  /** A peer that has not answered the ping before is gone, unless it is us who do not read. */
+  /**
+   * A peer that has not answered the ping before is gone, unless it is us who do not read, or the ping waits behind what the peer has
+   * not read yet: `client_read_timeout` is for that one.
+   */
   ping(): void {
-    if (this.#state !== "open" || this.#isPaused) {
+    if (this.#state !== "open" || this.#isPaused || this.queuedBytes > 0) {
       this.#isPongOwed = false;
       return;
     }

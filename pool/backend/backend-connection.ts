@@ -5,6 +5,7 @@ import { PoolError } from "../errors.ts";
 import { Expect, Fate, ReplyPlan } from "../exchange/reply-plan.ts";
 import { type ReplyObserver, ReplyReader, type ReplySink } from "../exchange/reply-reader.ts";
 import type { Server } from "../routing/server.ts";
+import { SERVER_NAME_PREFIX } from "../session/statement-registry.ts";
 import type { Clock } from "../time/clock.ts";
 import type { ByteSocket } from "../transport/socket.ts";
 import { readCommandTag, readErrorFields, readParameterStatus } from "../wire/backend-messages.ts";
@@ -52,6 +53,12 @@ export interface BackendConnectionOptions {
   readonly sendCancel: (deadline: number) => Promise<void>;
 }
 
+/** Equal to no set of startup parameters, so that the next client's are put in force whatever they are. */
+export const UNKNOWN_PARAMETERS = "unknown";
+
+/** Cancel requests on their way at a time for one connection. */
+const CANCELS_MAX = 4;
+
 export class BackendConnection implements PooledConnection, ReplyObserver {
   readonly server: Server;
   readonly profile: StartupProfile;
@@ -73,6 +80,8 @@ export class BackendConnection implements PooledConnection, ReplyObserver {
   isTainted = false;
   /** Which client startup parameters are in force: the fingerprint of their set, empty for the profile's own. */
   appliedParameters = "";
+  /** A RESET ALL was sent: it undoes the applied set, which to its client are the session's defaults. */
+  hasResetAll = false;
   /** Names that the applied set changed. */
   appliedNames: readonly string[] = [];
   /** The probe's named statement exists, or its Parse is on its way. */
@@ -184,6 +193,8 @@ export class BackendConnection implements PooledConnection, ReplyObserver {
    * @throws PoolError when it can't be known that the request was delivered.
    */
   async cancel(deadline: number): Promise<void> {
+    // Each is a socket to the server; a client that asks more often gains nothing.
+    if (this.#cancels >= CANCELS_MAX) return;
     this.#cancels++;
     try {
       await this.#sendCancel(deadline);
@@ -275,7 +286,9 @@ export class BackendConnection implements PooledConnection, ReplyObserver {
       this.#holder?.progressed?.();
       return;
     }
-    this.forecast = this.status === Status.IDLE ? Forecast.IDLE : Forecast.OPEN;
+    // Before the Sync the status is still that of the transaction before.
+    const isIdle = this.status === Status.IDLE && !this.isUnsynced;
+    this.forecast = isIdle ? Forecast.IDLE : Forecast.OPEN;
     this.#holder?.settled();
   }
 
@@ -313,9 +326,11 @@ export class BackendConnection implements PooledConnection, ReplyObserver {
 
   commandComplete(frame: Uint8Array): void {
     this.isCopyIn = false;
-    // Every tag comes by here: only those that begin with D are worth reading.
-    if (frame[HEADER_BYTES] !== LETTER_D) return;
+    // Every tag comes by here: only those that begin with D or R are worth reading.
+    const letter = frame[HEADER_BYTES];
+    if (letter !== LETTER_D && letter !== LETTER_R) return;
     const tag = readCommandTag(frame);
+    if (tag === "RESET" && this.hasResetAll) this.appliedParameters = UNKNOWN_PARAMETERS;
     if (tag !== "DISCARD ALL" && tag !== "DEALLOCATE ALL") return;
     this.statements.clear();
     this.hasProbe = false;
@@ -336,10 +351,12 @@ export class BackendConnection implements PooledConnection, ReplyObserver {
   errorResponse(prefix: Uint8Array): void {
     this.isCopyIn = false;
     const fields = readErrorFields(prefix);
-    // "cached plan must not change result type", whatever its language: without a new Parse it would come for ever.
-    if (fields.get("C") === "0A000" && fields.get("R") === "RevalidateCachedQuery") {
-      this.statements.markStale();
-    }
+    const code = fields.get("C");
+    // "cached plan must not change result type", whatever its language: without a new Parse it would come for ever. So would "does not
+    // exist" for a statement that a function has deallocated unseen.
+    const isCacheStale = code === "0A000" && fields.get("R") === "RevalidateCachedQuery";
+    const isOursGone = code === "26000" && fields.get("M")?.includes(SERVER_NAME_PREFIX) === true;
+    if (isCacheStale || isOursGone) this.statements.markStale();
   }
 
   /** The server is closing: nobody may be given this connection any more, nor be told twice. */
@@ -358,6 +375,7 @@ export class BackendConnection implements PooledConnection, ReplyObserver {
 }
 
 const LETTER_D = 0x44;
+const LETTER_R = 0x52;
 
 function connectionClosed(): PoolError {
   return new PoolError("ERR_CONNECTION_LOST", "connection closed", { sqlState: "08006" });

@@ -4,7 +4,7 @@ import { PoolError } from "../errors.ts";
 import { Expect, Fate } from "../exchange/reply-plan.ts";
 import { FAILING_BIND_FRAME, SYNC_FRAME, encodeCopyFail } from "../wire/frontend-messages.ts";
 import { Status } from "../wire/message-types.ts";
-import type { BackendConnection } from "./backend-connection.ts";
+import { type BackendConnection, UNKNOWN_PARAMETERS } from "./backend-connection.ts";
 
 export interface CleaningOptions {
   readonly clock: Clock;
@@ -18,9 +18,6 @@ export interface CleaningOptions {
 
 /** Of a copy's end, for the server's log. */
 const REASON = "client disconnected";
-
-/** Equal to no set of startup parameters, so that the next client's are put in force whatever they are. */
-const UNKNOWN_PARAMETERS = "unknown";
 
 /**
  * In order: end what runs, wait for its answers, ROLLBACK what is open, reset. Resolves with false, the connection closed, when any

@@ -1,5 +1,6 @@
 // The prepared statements of one client session, by the client's own names: they follow it from server to server.
 import type { StatementClass } from "../sql/statement-class.ts";
+import { NO_PARAMETERS, type ParameterSet, namesContext } from "./startup-parameters.ts";
 import type { RegisteredStatement, StatementRegistry } from "./statement-registry.ts";
 
 /** A statement the client has parsed. Compared by identity. */
@@ -22,6 +23,11 @@ interface Named {
 
 const NEVER = -1;
 
+/** Many more than any driver's cache holds. */
+const NAMED_COUNT_MAX = 10_000;
+/** Texts of one client together; each is kept once, whoever else has it, but nobody else may. */
+const NAMED_BYTES_MAX = 16_777_216;
+
 /**
  * Changed when a message is read, ahead of the server's answer, since the next message of the segment depends on it; set right again
  * when the answer is an error or the message is skipped. Messages of one segment are skipped together, so within it that is exact; a
@@ -29,8 +35,11 @@ const NEVER = -1;
  */
 export class ClientStatements {
   readonly #registry: StatementRegistry;
+  readonly #context: string;
   /** Most clients never name one: the map is made with the first. */
   #named: Map<string, Named> | undefined;
+  /** Of the named ones' texts. */
+  #namedBytes = 0;
   #unnamed: ClientStatement | undefined;
   /** Counts messages that may drop all statements: each leaves alone what was parsed behind it. */
   #drops = 0;
@@ -43,16 +52,19 @@ export class ClientStatements {
   /** Named ones whose first change to be undone has been: it says what the name meant before. */
   #undone: Set<string> | undefined;
 
-  constructor(registry: StatementRegistry) {
+  constructor(registry: StatementRegistry, parameters: ParameterSet = NO_PARAMETERS) {
     this.#registry = registry;
+    this.#context = namesContext(parameters);
   }
 
   get(name: string): ClientStatement | undefined {
     return name === "" ? this.#unnamed : this.#named?.get(name)?.statement;
   }
 
-  get count(): number {
-    return this.#named?.size ?? 0;
+  /** No further statement may be named before one is closed. */
+  get isFull(): boolean {
+    const count = this.#named?.size ?? 0;
+    return count >= NAMED_COUNT_MAX || this.#namedBytes >= NAMED_BYTES_MAX;
   }
 
   /** What the name means depends on an answer to a message of an earlier segment. */
@@ -87,12 +99,13 @@ export class ClientStatements {
   add(statement: ClientStatement): void {
     this.#named ??= new Map();
     this.#named.set(statement.name, { statement, drops: this.#drops });
+    this.#namedBytes += statement.tail?.length ?? 0;
     this.#changed(statement.name);
   }
 
   /** Makes a named statement that servers share under one name. */
   share(name: string, statementClass: StatementClass, tail: Uint8Array): ClientStatement {
-    const registered = this.#registry.acquire(tail);
+    const registered = this.#registry.acquire(tail, this.#context);
     return {
       name,
       class: statementClass,
@@ -108,6 +121,7 @@ export class ClientStatements {
       if (this.#unnamed === statement) this.setUnnamed(undefined);
     } else if (this.#named?.get(statement.name)?.statement === statement) {
       this.#named.delete(statement.name);
+      this.#namedBytes -= statement.tail?.length ?? 0;
       this.#changed(statement.name);
       if (statement.registered !== undefined) this.#registry.release(statement.registered);
     }
@@ -165,6 +179,7 @@ export class ClientStatements {
       if (statement.registered !== undefined) this.#registry.release(statement.registered);
     }
     this.#named = undefined;
+    this.#namedBytes = 0;
   }
 
   #changed(name: string): void {

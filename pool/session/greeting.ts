@@ -13,6 +13,9 @@ export class Greetings {
   /** Reported values by profile, generation and settings; the least recently used first. */
   readonly #known = new Map<string, ReadonlyMap<string, string>>();
 
+  /** Questions on their way: clients that come together with the same settings share one. */
+  readonly #asked = new Map<string, Promise<ReadonlyMap<string, string>>>();
+
   constructor(environment: RelayEnvironment) {
     this.#environment = environment;
   }
@@ -31,7 +34,20 @@ export class Greetings {
       this.#known.set(key, known);
       return known;
     }
-    const reported = await this.#ask(identity);
+    const asked = this.#asked.get(key);
+    if (asked !== undefined) return asked;
+    const asking = this.#ask(identity);
+    this.#asked.set(key, asking);
+    try {
+      const reported = await asking;
+      this.#remember(key, reported);
+      return reported;
+    } finally {
+      this.#asked.delete(key);
+    }
+  }
+
+  #remember(key: string, reported: ReadonlyMap<string, string>): void {
     this.#known.set(key, reported);
     if (this.#known.size > GREETINGS_MAX) {
       for (const oldest of this.#known.keys()) {
@@ -39,7 +55,6 @@ export class Greetings {
         break;
       }
     }
-    return reported;
   }
 
   async #ask(identity: RelayIdentity): Promise<ReadonlyMap<string, string>> {

@@ -2,8 +2,21 @@
 import type { StatementClass } from "../sql/statement-class.ts";
 import type { Operation } from "./operation.ts";
 
+/** Any function may be called so, set_config() and advisory locks among them. */
+const FUNCTION_CALL_CLASS: StatementClass = Object.freeze({
+  access: "primary",
+  pin: "function_call",
+  hasTransactionControl: false,
+  statementCount: 1,
+  copy: undefined,
+  chains: false,
+  mayWrite: true,
+  transactionCommand: undefined,
+});
+
 /** The class that an operation's text has; undefined when it has none, or none that is known. */
 export function classOf(operation: Operation): StatementClass | undefined {
+  if (operation.kind === "function_call") return FUNCTION_CALL_CLASS;
   if (operation.kind === "parse") return operation.statement.class;
   if (operation.kind === "describe_statement") return operation.statement?.class;
   const running = runningClassOf(operation);

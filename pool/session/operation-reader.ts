@@ -31,6 +31,17 @@ function noSuchStatement(name: string): Operation {
   return failing("26000", message);
 }
 
+const RESET_ALL = /\breset\s+all\b/i;
+
+const TOO_MANY_STATEMENTS: Operation = {
+  kind: "fail",
+  error: encodeErrorResponse({
+    severity: "ERROR",
+    sqlState: "54000",
+    message: "too many prepared statements in one session",
+  }),
+};
+
 function alreadyExists(name: string): Operation {
   return failing("42P05", `prepared statement "${shown(name)}" already exists`);
 }
@@ -178,10 +189,17 @@ export class OperationReader {
 
   #query(frame: Uint8Array): Operation {
     const text = readQuery(frame);
-    return this.#queryOf(frame, text === undefined ? undefined : this.#classifier.classify(text));
+    if (text === undefined) return this.#queryOf(frame, undefined);
+    const statementClass = this.#classifier.classify(text);
+    const query = this.#queryOf(frame, statementClass);
+    const resetsAll = statementClass.pin !== undefined && RESET_ALL.test(text);
+    return resetsAll ? { ...query, resetsAll } : query;
   }
 
-  #queryOf(bytes: Uint8Array, statementClass: StatementClass | undefined): Operation {
+  #queryOf(
+    bytes: Uint8Array,
+    statementClass: StatementClass | undefined,
+  ): Extract<Operation, { kind: "query" }> {
     // A simple Query ends the unnamed statement ("Extended Query").
     this.#statements.setUnnamed(undefined);
     this.#noteDrop(statementClass);
@@ -214,6 +232,7 @@ export class OperationReader {
     }
     if (this.#statements.isUncertain(name)) return "wait";
     if (this.#statements.get(name) !== undefined) return alreadyExists(name);
+    if (this.#statements.isFull) return TOO_MANY_STATEMENTS;
     const statement = this.#statements.share(name, statementClass, tail);
     this.#statements.add(statement);
     return { kind: "parse", bytes: frame, statement };

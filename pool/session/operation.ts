@@ -8,6 +8,8 @@ export type Operation =
       readonly kind: "query";
       readonly bytes: Uint8Array;
       readonly class: StatementClass | undefined;
+      /** RESET ALL occurs in it. */
+      readonly resetsAll?: boolean;
     }
   | {
       readonly kind: "parse";

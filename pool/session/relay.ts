@@ -60,7 +60,7 @@ export class Relay implements BackendHolder {
     this.#client = client;
     this.#environment = environment;
     this.#identity = identity;
-    this.#statements = new ClientStatements(environment.registry);
+    this.#statements = new ClientStatements(environment.registry, identity.parameters);
     this.#gate = new InputGate(client);
     const reader = new OperationReader(environment.classifier, this.#statements, identity.profile);
     this.#intake = new Intake(reader, this.#statements, this.#gate, {
@@ -97,9 +97,10 @@ export class Relay implements BackendHolder {
     return this.#pin.reason;
   }
 
-  /** Holds a connection or waits for one. */
+  /** Something is asked for and not answered, or a transaction is open. A connection kept for the session's state alone is not. */
   get isBusy(): boolean {
-    return this.#lease !== undefined || this.#seeker.isSeeking || this.#isDispatchDue;
+    const isServed = this.#lease?.backend.isQuiet === false;
+    return isServed || this.#seeker.isSeeking || this.#isDispatchDue;
   }
 
   /** Asks for the position behind the next Sync. `result` is called once everything sent so far is answered, or soon after. */

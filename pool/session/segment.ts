@@ -37,7 +37,7 @@ export class Segment {
 
   add(operation: Operation): void {
     this.#operations.push(operation);
-    if ("bytes" in operation) this.#bytes += operation.bytes.length;
+    this.#bytes += sizeOf(operation);
     const { kind } = operation;
     if (kind === "sync" || kind === "query" || kind === "refused_query") this.#isWhole = true;
     if (kind === "function_call") {
@@ -77,4 +77,10 @@ export class Segment {
     this.#isOther = false;
     this.#isWhole = false;
   }
+}
+
+/** What it keeps in memory; an error of ours may quote a long name. */
+function sizeOf(operation: Operation): number {
+  if ("bytes" in operation) return operation.bytes.length;
+  return operation.kind === "fail" ? operation.error.length : operation.answer.length;
 }

@@ -9,10 +9,25 @@ export interface ParameterSet {
 
 export const NO_PARAMETERS: ParameterSet = { fingerprint: "", entries: new Map() };
 
-/** Settings' names, with their class before the dot: what can stand in RESET unquoted. */
+/** Settings' names, with their class before the dot. */
 const NAME_PATTERN = /^[a-z_][a-z0-9_$]*(\.[a-z_][a-z0-9_$]*)*$/i;
 /** PostgreSQL's own names are at most this long (NAMEDATALEN - 1). */
 const NAME_LENGTH_MAX = 63;
+
+/** Encodings, by all their names at PostgreSQL, in which a quote or backslash may be half of a letter. */
+const UNSAFE_ENCODING =
+  /^(big5|gb18030|gbk|johab|mskanji|shiftjis(2004)?|sjis|uhc|win(dows)?(932|936|949|950))$/;
+
+/** They belong to a transaction, or can't be reset: what one client asked for would stay for the next. */
+const NOT_OF_SESSION: ReadonlySet<string> = new Set([
+  "seed",
+  "transaction_deferrable",
+  "transaction_isolation",
+  "transaction_read_only",
+]);
+
+/** Spellings of true that PostgreSQL's parse_bool takes. */
+const TRUE = /^(on|t(r(ue?)?)?|y(es?)?|1)$/i;
 
 export type ParametersResult =
   | { readonly ok: true; readonly parameters: ParameterSet }
@@ -29,12 +44,30 @@ export function parameterSet(entries: Iterable<readonly [string, string]>): Para
         message: "unrecognized configuration parameter in the startup packet",
       };
     }
+    const problem = problemOf(name.toLowerCase(), value);
+    if (problem !== undefined) return { ok: false, sqlState: "0A000", message: problem };
     sorted.set(name.toLowerCase(), value);
   }
   if (sorted.size === 0) return { ok: true, parameters: NO_PARAMETERS };
   const pairs = [...sorted].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const parameters = { fingerprint: JSON.stringify(pairs), entries: new Map(pairs) };
   return { ok: true, parameters };
+}
+
+/** Settings under which a statement's text says something else than the classifier reads in it, or leaves state behind unseen. */
+function problemOf(name: string, value: string): string | undefined {
+  switch (name) {
+    case "standard_conforming_strings":
+      return TRUE.test(value) ? undefined : "standard_conforming_strings must be on at startup";
+    case "client_encoding":
+      return UNSAFE_ENCODING.test(value.toLowerCase().replace(/[^a-z0-9]/g, ""))
+        ? "this client_encoding is not supported at startup"
+        : undefined;
+    case "search_path":
+      return /pg_temp/i.test(value) ? "search_path may not name pg_temp at startup" : undefined;
+    default:
+      return NOT_OF_SESSION.has(name) ? `${name} can't be set at startup` : undefined;
+  }
 }
 
 /**
@@ -77,12 +110,15 @@ function splitOptions(options: string): string[] {
 
 /**
  * The statement text that brings a session from the settings named `previous` to `wanted`; empty when there is nothing to do. One
- * string, so that it takes effect whole or not at all.
+ * string, so that it takes effect whole or not at all. RESET ALL can't fail on a name, as RESET of one that is a reserved word does;
+ * it leaves alone who the session acts for.
  */
 export function transition(previous: readonly string[], wanted: ParameterSet): string {
   const statements: string[] = [];
-  for (const name of previous) {
-    if (!wanted.entries.has(name)) statements.push(`RESET ${name}`);
+  if (previous.some((name) => !wanted.entries.has(name))) {
+    statements.push("RESET ALL");
+    if (previous.includes("role")) statements.push("RESET ROLE");
+    if (previous.includes("session_authorization")) statements.push("RESET SESSION AUTHORIZATION");
   }
   const calls: string[] = [];
   for (const [name, value] of wanted.entries) {
@@ -95,4 +131,14 @@ export function transition(previous: readonly string[], wanted: ParameterSet): s
 /** Escape string syntax: the same value whether standard_conforming_strings is on or off. */
 function literal(value: string): string {
   return `E'${value.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+}
+
+/**
+ * The settings by which names in a text are looked up. PostgreSQL plans a prepared statement anew when they change, and refuses it when
+ * its columns then do (0A000), so statements are not shared between sets of them.
+ */
+export function namesContext({ entries }: ParameterSet): string {
+  return ["search_path", "role", "session_authorization"]
+    .map((name) => entries.get(name) ?? "")
+    .join("\0");
 }

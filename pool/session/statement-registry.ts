@@ -21,12 +21,15 @@ export const SERVER_NAME_PREFIX = "wg_";
 
 /** Texts kept although no client has them prepared now, since the next connection of the same program will ask for them again. */
 const UNUSED_ENTRIES_MAX = 10_000;
+/** Of those texts together: 10,000 usual ones fit, and as many of 64 KB do not. */
+const UNUSED_BYTES_MAX = 16_777_216;
 
 export class StatementRegistry {
   readonly #byKey = new Map<string, Entry>();
   readonly #byId = new Map<number, Entry>();
   /** Entries without clients, the longest unused first. */
   readonly #unused = new Set<Entry>();
+  #unusedBytes = 0;
   #lastId = 0;
   readonly #unusedMax: number;
 
@@ -38,9 +41,12 @@ export class StatementRegistry {
     return this.#byKey.size;
   }
 
-  /** Counts one client; `release` takes it back. `tail` is copied when it is new. */
-  acquire(tail: Uint8Array): RegisteredStatement {
-    const key = latin1(tail, 0, tail.length);
+  /**
+   * Counts one client; `release` takes it back. `tail` is copied when it is new. `context`: what else the text's meaning depends on, so
+   * that equal texts of different contexts are different statements.
+   */
+  acquire(tail: Uint8Array, context: string = ""): RegisteredStatement {
+    const key = `${context}\0${latin1(tail, 0, tail.length)}`;
     let entry = this.#byKey.get(key);
     if (entry === undefined) {
       const id = ++this.#lastId;
@@ -49,7 +55,7 @@ export class StatementRegistry {
       this.#byKey.set(key, entry);
       this.#byId.set(id, entry);
     }
-    if (entry.clients === 0) this.#unused.delete(entry);
+    if (this.#unused.delete(entry)) this.#unusedBytes -= tail.length;
     entry.clients++;
     return entry.statement;
   }
@@ -60,12 +66,13 @@ export class StatementRegistry {
     entry.clients--;
     if (entry.clients > 0) return;
     this.#unused.add(entry);
-    if (this.#unused.size <= this.#unusedMax) return;
+    this.#unusedBytes += entry.statement.tail.length;
     for (const oldest of this.#unused) {
+      if (this.#unused.size <= this.#unusedMax && this.#unusedBytes <= UNUSED_BYTES_MAX) return;
       this.#unused.delete(oldest);
+      this.#unusedBytes -= oldest.statement.tail.length;
       this.#byKey.delete(oldest.key);
       this.#byId.delete(oldest.statement.id);
-      break;
     }
   }
 }

@@ -17,6 +17,7 @@
  * - `discard`: DISCARD of anything.
  * - `do_block`: DO, and functions that run SQL text such as `query_to_xml()`: the text is not examined.
  * - `unparsed`: the parser refuses the text, so it may do any of the above.
+ * - `function_call`: the protocol's FunctionCall, which names its function by number.
  * - `too_long`: longer or more deeply nested than the parser is given, and its tokens don't prove it
  *   harmless.
  */
@@ -34,7 +35,8 @@ export type PinReason =
   | "discard"
   | "do_block"
   | "unparsed"
-  | "too_long";
+  | "too_long"
+  | "function_call";
 
 /** `other` is PREPARE TRANSACTION, COMMIT PREPARED and ROLLBACK PREPARED; `savepoint` covers RELEASE and ROLLBACK TO too. */
 export type TransactionCommand =

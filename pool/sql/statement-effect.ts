@@ -1,7 +1,7 @@
 // The rules by kind of statement: from one statement's tree to what it does. Primary unless proven.
 import type { PinReason, TransactionCommand } from "./statement-class.ts";
 import { nodeOf, optionsOf, type Statement, textOf, type TreeNode, unwrap } from "./syntax-tree.ts";
-import { findInTree, pinOfFindings } from "./tree-findings.ts";
+import { findInTree, inspectUpdate, pinOfFindings } from "./tree-findings.ts";
 
 export interface StatementEffect {
   readonly access: "read" | "primary";
@@ -174,6 +174,7 @@ function effectOfOther(kind: string, body: TreeNode): StatementEffect {
   }
   if (pin !== undefined) return { ...PRIMARY, pin };
   const findings = findInTree(body);
+  if (kind === "UpdateStmt") inspectUpdate(body, findings);
   if (DEFINITIONS.has(kind)) {
     return { ...PRIMARY, pin: findings.namesTemporary ? "temp_table" : undefined };
   }

@@ -2,6 +2,7 @@
 import { mayPin } from "./function-effects.ts";
 import { NestingBound } from "./nesting-bound.ts";
 import { isTemporarySchema } from "./temporary-schema.ts";
+import { SETTINGS_VIEW } from "./tree-findings.ts";
 import { TokenReader } from "./token-reader.ts";
 
 export interface TokenScan {
@@ -53,7 +54,8 @@ export function scanTokens(text: string): TokenScan {
     isInStatement = true;
     if (symbol !== "(") leadingKeyword ??= kind === "word" ? name : "";
     isSuspicious ||= kind === "broken" || kind === "unicode_name";
-    isSuspicious ||= name !== "" && (mayPin(name) || isTemporarySchema(name));
+    isSuspicious ||=
+      name !== "" && (mayPin(name) || isTemporarySchema(name) || name === SETTINGS_VIEW);
     isSuspicious ||=
       followsInto && TEMPORARY_WORDS.has(name) && QUERY_KEYWORDS.has(leadingKeyword ?? "");
     followsInto = kind === "word" && name === "into";

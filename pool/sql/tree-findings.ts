@@ -16,6 +16,8 @@ export interface TreeFindings {
   executesPrepared: boolean;
   /** A relation is created as temporary, or a name is qualified with pg_temp. */
   namesTemporary: boolean;
+  /** UPDATE of pg_settings. */
+  updatesSettings: boolean;
   /** The first function that pins. */
   functionPin: PinReason | undefined;
 }
@@ -24,6 +26,9 @@ const SYSTEM_SCHEMAS: ReadonlySet<string> = new Set(["pg_catalog", "information_
 /** Statistics views and catalogs without their schema. Users' relations may be named so, too. */
 const SYSTEM_RELATION_PREFIX = "pg_";
 
+/** An UPDATE of this view is a SET: its rule calls set_config(). */
+export const SETTINGS_VIEW = "pg_settings";
+
 export function findInTree(root: TreeNode): TreeFindings {
   const findings: TreeFindings = {
     mayWrite: false,
@@ -31,6 +36,7 @@ export function findInTree(root: TreeNode): TreeFindings {
     callsAnyFunction: false,
     executesPrepared: false,
     namesTemporary: false,
+    updatesSettings: false,
     functionPin: undefined,
   };
   const open: unknown[] = [root];
@@ -59,11 +65,19 @@ function inspectChild(key: string, child: object, findings: TreeFindings): void 
     findings.mayWrite = true;
   } else if (key.endsWith("Stmt") && key !== "SelectStmt") {
     findings.mayWrite = true;
+    if (key === "UpdateStmt" && isTreeNode(child)) inspectUpdate(child, findings);
   } else if (key === "FuncCall" || key === "funccall") {
     if (isTreeNode(child)) inspectCall(child, findings);
   } else if (Array.isArray(child) && child.length > 1) {
     const [first] = nameParts(child.slice(0, 1));
     if (first !== undefined && isTemporarySchema(first)) findings.namesTemporary = true;
+  }
+}
+
+export function inspectUpdate(update: TreeNode, findings: TreeFindings): void {
+  const { relation } = update;
+  if (isTreeNode(relation) && textOf(relation, "relname") === SETTINGS_VIEW) {
+    findings.updatesSettings = true;
   }
 }
 
@@ -93,5 +107,6 @@ function inspectNode(node: TreeNode, findings: TreeFindings): void {
 export function pinOfFindings(findings: TreeFindings): PinReason | undefined {
   if (findings.executesPrepared) return "prepare";
   if (findings.namesTemporary) return "temp_table";
+  if (findings.updatesSettings) return "set";
   return findings.functionPin;
 }

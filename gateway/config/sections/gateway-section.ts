@@ -85,12 +85,12 @@ export const gatewaySection = table(
     }),
     client_read_timeout: seconds({
       description:
-        "A client that takes no bytes for this time while it holds a server connection: its query is cancelled, then it is closed.",
+        "A client that takes none of its answers for this time is closed; its query is cancelled first.",
       default: 60,
     }),
     max_packet_size: byteSize({
       description:
-        "Longest single protocol message of a client or server; a longer one closes the connection with 08P01.",
+        "Longest single protocol message of a client; a longer one closes its connection with 08P01.",
       default: "1GB",
       minimum: FRAME_BYTES_MIN,
       maximum: FRAME_BYTES_MAX,

@@ -32,10 +32,12 @@ const poolKeys = {
     description: "A connection to a server that has not finished its login after this time failed.",
   }),
   cancel_wait_timeout: seconds({
-    description: "A cancel request that cannot be delivered within this time is given up.",
+    description:
+      "Limit for a cancel request, and for each step of cleaning a server connection that a client has left; past it the connection is closed.",
   }),
   server_reset_query: wireText({
-    description: "Statements that clean a server connection before another client gets it.",
+    description:
+      "Statements that clean a server connection after a client in session mode; the other modes need none but DISCARD ALL, which is sent where it is needed.",
   }),
   max_prepared_statements: integer({
     description: "Most prepared statements that are kept on one server connection.",

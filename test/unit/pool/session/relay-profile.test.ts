@@ -35,7 +35,7 @@ describe("startup parameters", () => {
       "Q SELECT pg_catalog.set_config('timezone', E'vienna', false)",
       "Q select 1",
       "Q select 2",
-      "Q RESET timezone",
+      "Q RESET ALL",
       "Q select 3",
     ]);
   });

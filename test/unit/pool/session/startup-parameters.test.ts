@@ -40,6 +40,33 @@ describe("sets", () => {
     },
   );
 
+  test.each([
+    ["standard_conforming_strings", "off"],
+    ["Standard_Conforming_Strings", "0"],
+    ["client_encoding", "SJIS"],
+    ["client_encoding", "gb18030"],
+    ["client_encoding", "win936"],
+    ["search_path", 'app, "pg_temp"'],
+    ["seed", "0.5"],
+    ["transaction_read_only", "off"],
+  ])(
+    "%s = %s, under which texts say something else than they seem to, is refused",
+    (name, value) => {
+      expect(parameterSet([[name, value]])).toMatchObject({ ok: false, sqlState: "0A000" });
+    },
+  );
+
+  test.each([
+    ["standard_conforming_strings", "on"],
+    ["client_encoding", "UTF-8"],
+    ["client_encoding", "LATIN1"],
+    ["client_encoding", "'windows-1252'"],
+    ["client_encoding", "EUC_JP"],
+    ["search_path", "app, public"],
+  ])("%s = %s is taken", (name, value) => {
+    expect(parameterSet([[name, value]]).ok).toBe(true);
+  });
+
   test.each(["search_path", "myapp.tenant", "_a$1", "a".repeat(63)])(
     "the name %p is taken",
     (name) => {
@@ -78,9 +105,15 @@ describe("the text that puts them in force", () => {
     );
   });
 
-  test("what only the last client had is reset, and all of it is one string", () => {
-    expect(transition(["a", "b"], setOf(["b", "1"], ["c", "2"]))).toBe(
-      "RESET a; SELECT pg_catalog.set_config('b', E'1', false), pg_catalog.set_config('c', E'2', false)",
+  test("what only the last client had is reset with all else, and all of it is one string", () => {
+    expect(transition(["user.a", "b"], setOf(["b", "1"], ["c", "2"]))).toBe(
+      "RESET ALL; SELECT pg_catalog.set_config('b', E'1', false), pg_catalog.set_config('c', E'2', false)",
+    );
+  });
+
+  test("who the last client acted for is reset by name", () => {
+    expect(transition(["role", "session_authorization"], NO_PARAMETERS)).toBe(
+      "RESET ALL; RESET ROLE; RESET SESSION AUTHORIZATION",
     );
   });
 

@@ -51,3 +51,14 @@ test("a text that somebody still uses is never dropped", () => {
 
   expect(registry.acquire(tail("select 1"))).toBe(statement);
 });
+
+test("texts that nobody uses are kept up to 16 MB in all, the longest unused leaving first", () => {
+  const registry = new StatementRegistry();
+  const large = (index: number): Uint8Array => tail(`${index}`.padEnd(1_048_573, "x"));
+  for (let index = 0; index < 17; index++) registry.release(registry.acquire(large(index)));
+
+  expect(registry.size).toBe(16);
+  const kept = registry.acquire(large(16));
+  expect(kept.id).toBe(17);
+  expect(registry.acquire(large(0)).id).toBe(18);
+});

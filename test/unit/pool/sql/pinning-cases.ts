@@ -19,6 +19,16 @@ export const PINNING: readonly CaseGroup[] = [
     ],
   },
   {
+    name: "UPDATE of pg_settings, whose rule is a SET",
+    expected: { ...WRITE, pin: "set" },
+    texts: [
+      "UPDATE pg_settings SET setting = '8MB' WHERE name = 'work_mem'",
+      "update pg_catalog.pg_settings set setting = 'off' where name = 'jit'",
+      "WITH x AS (UPDATE pg_settings SET setting = 'a' RETURNING name) SELECT * FROM x",
+      'UPDATE "pg_settings" AS s SET setting = $1',
+    ],
+  },
+  {
     name: "set_config that lasts, or may",
     expected: { ...LOCAL, pin: "set_config" },
     texts: [
