@@ -1,6 +1,6 @@
 // The prepared statements of one client session, by the client's own names: they follow it from server to server.
 import type { StatementClass } from "../sql/statement-class.ts";
-import { NO_PARAMETERS, type ParameterSet, namesContext } from "./startup-parameters.ts";
+import { NO_PARAMETERS, type ParameterSet, parseContext } from "./startup-parameters.ts";
 import type { RegisteredStatement, StatementRegistry } from "./statement-registry.ts";
 
 /** A statement the client has parsed. Compared by identity. */
@@ -28,6 +28,9 @@ const NAMED_COUNT_MAX = 10_000;
 /** Texts of one client together; each is kept once, whoever else has it, but nobody else may. */
 const NAMED_BYTES_MAX = 16_777_216;
 
+/** Statements that nobody else may share so far, to tell them apart: their session's settings may change between two of them. */
+let isolatedStatements = 0;
+
 /**
  * Changed when a message is read, ahead of the server's answer, since the next message of the segment depends on it; set right again
  * when the answer is an error or the message is skipped. Messages of one segment are skipped together, so within it that is exact; a
@@ -35,7 +38,9 @@ const NAMED_BYTES_MAX = 16_777_216;
  */
 export class ClientStatements {
   readonly #registry: StatementRegistry;
+  /** What the texts' meaning depends on; only those who agree on it share statements. */
   readonly #context: string;
+  #isIsolated = false;
   /** Most clients never name one: the map is made with the first. */
   #named: Map<string, Named> | undefined;
   /** Of the named ones' texts. */
@@ -54,7 +59,12 @@ export class ClientStatements {
 
   constructor(registry: StatementRegistry, parameters: ParameterSet = NO_PARAMETERS) {
     this.#registry = registry;
-    this.#context = namesContext(parameters);
+    this.#context = parseContext(parameters);
+  }
+
+  /** The session has made settings of its own: what it parses from here on means what it says to nobody else. */
+  isolate(): void {
+    this.#isIsolated = true;
   }
 
   get(name: string): ClientStatement | undefined {
@@ -103,9 +113,12 @@ export class ClientStatements {
     this.#changed(statement.name);
   }
 
-  /** Makes a named statement that servers share under one name. */
+  /** Makes a named statement that servers share under one name with all who agree on what its text means. */
   share(name: string, statementClass: StatementClass, tail: Uint8Array): ClientStatement {
-    const registered = this.#registry.acquire(tail, this.#context);
+    const registered = this.#registry.acquire(
+      tail,
+      this.#isIsolated ? `isolated ${++isolatedStatements}` : this.#context,
+    );
     return {
       name,
       class: statementClass,

@@ -31,6 +31,8 @@ function noSuchStatement(name: string): Operation {
   return failing("26000", message);
 }
 
+/** Also a set_config(…, true), and for good measure any other. */
+const LOCAL_SETTING = /\bset\s+local\b|\bset_config\b/i;
 const RESET_ALL = /\breset\s+all\b/i;
 
 const TOO_MANY_STATEMENTS: Operation = {
@@ -132,6 +134,7 @@ export class OperationReader {
       case Frontend.CLOSE:
         return this.#close(frame);
       case Frontend.FUNCTION_CALL:
+        this.#statements.isolate();
         this.#statements.endSegment();
         return { kind: "function_call", bytes: frame };
       case Frontend.COPY_DATA:
@@ -153,6 +156,7 @@ export class OperationReader {
       case Frontend.BIND:
         return this.#bind(prefix);
       case Frontend.FUNCTION_CALL:
+        this.#statements.isolate();
         this.#statements.endSegment();
         return { kind: "function_call", bytes: prefix };
       case Frontend.COPY_DATA:
@@ -192,6 +196,7 @@ export class OperationReader {
     if (text === undefined) return this.#queryOf(frame, undefined);
     const statementClass = this.#classifier.classify(text);
     const query = this.#queryOf(frame, statementClass);
+    this.#noteLocalSetting(text, statementClass);
     const resetsAll = statementClass.pin !== undefined && RESET_ALL.test(text);
     return resetsAll ? { ...query, resetsAll } : query;
   }
@@ -202,14 +207,24 @@ export class OperationReader {
   ): Extract<Operation, { kind: "query" }> {
     // A simple Query ends the unnamed statement ("Extended Query").
     this.#statements.setUnnamed(undefined);
-    this.#noteDrop(statementClass);
+    this.#notePin(statementClass);
     this.#statements.endSegment();
     return { kind: "query", bytes, class: statementClass };
   }
 
-  /** DISCARD ALL or DEALLOCATE ALL may be about to run, for both pin: what is parsed from here on outlives it. */
-  #noteDrop(statementClass: StatementClass | undefined): void {
-    if (statementClass?.pin !== undefined) this.#statements.mayDrop();
+  /**
+   * Something that pins may be about to run. DISCARD ALL and DEALLOCATE ALL do: what is parsed from here on outlives them. So does SET:
+   * what is parsed from here on may mean something else than at others'.
+   */
+  #notePin(statementClass: StatementClass | undefined): void {
+    if (statementClass?.pin === undefined) return;
+    this.#statements.mayDrop();
+    this.#statements.isolate();
+  }
+
+  /** SET LOCAL ends with its transaction, but what is parsed inside keeps what it meant there. */
+  #noteLocalSetting(text: string, { access }: StatementClass): void {
+    if (access !== "read" && LOCAL_SETTING.test(text)) this.#statements.isolate();
   }
 
   #parse(frame: Uint8Array): ReadResult {
@@ -218,6 +233,7 @@ export class OperationReader {
     const { name, text, tailOffset } = message;
     const statementClass = this.#classifier.classify(text);
     const tail = frame.subarray(tailOffset);
+    this.#noteLocalSetting(text, statementClass);
     if (name === "") {
       const statement: ClientStatement = {
         name,
@@ -247,7 +263,7 @@ export class OperationReader {
     if (statement === undefined && !mayExistOnServer(message.statement)) {
       return noSuchStatement(message.statement);
     }
-    this.#noteDrop(statement?.class);
+    this.#notePin(statement?.class);
     return { kind: "bind", bytes: frame, message, statement };
   }
 

@@ -134,11 +134,9 @@ function literal(value: string): string {
 }
 
 /**
- * The settings by which names in a text are looked up. PostgreSQL plans a prepared statement anew when they change, and refuses it when
- * its columns then do (0A000), so statements are not shared between sets of them.
+ * What a prepared statement's meaning depends on besides its text: PostgreSQL looks names up by search_path and folds literals such as
+ * '2024-01-02'::timestamptz when it parses. Statements are shared only between sessions that agree on every setting but their name.
  */
-export function namesContext({ entries }: ParameterSet): string {
-  return ["search_path", "role", "session_authorization"]
-    .map((name) => entries.get(name) ?? "")
-    .join("\0");
+export function parseContext({ entries }: ParameterSet): string {
+  return JSON.stringify([...entries].filter(([name]) => name !== "application_name"));
 }

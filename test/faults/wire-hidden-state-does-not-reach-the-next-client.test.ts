@@ -112,6 +112,38 @@ test("one text under two search paths is two statements", async () => {
   two.terminate();
 });
 
+/** PostgreSQL folds the literal when it parses, with the TimeZone of the session that does. */
+const FOLDED = "select '2024-01-02 00:00'::timestamptz at time zone 'UTC'";
+const IN_UTC = "2024-01-02 00:00:00";
+const IN_TOKYO = "2024-01-01 15:00:00";
+
+async function folded(client: RawClient): Promise<unknown> {
+  client.send(parse("z", FOLDED), bind("z"), execute(), sync);
+  const { rows } = await client.untilReady();
+  client.send(frontendFrame("C", "Sz"), sync);
+  await client.untilReady();
+  return rows[0]?.[0];
+}
+
+test("a literal that another session's settings were folded into", async () => {
+  const tokyo = await login({ TimeZone: "Asia/Tokyo" });
+  const utc = await login({ TimeZone: "UTC" });
+  const inTransaction = await login({ TimeZone: "UTC" });
+
+  const seen = [await folded(tokyo), await folded(utc), await folded(tokyo)];
+  await inTransaction.query("begin; set local timezone = 'Asia/Tokyo'");
+  seen.push(await folded(inTransaction));
+  await inTransaction.query("commit");
+  seen.push(await folded(utc));
+  await utc.query("set timezone = 'Asia/Tokyo'");
+  seen.push(await folded(utc));
+  await utc.query("set timezone = 'UTC'");
+  seen.push(await folded(utc));
+
+  expect(seen).toEqual([IN_TOKYO, IN_UTC, IN_TOKYO, IN_TOKYO, IN_UTC, IN_TOKYO, IN_UTC]);
+  for (const client of [tokyo, utc, inTransaction]) client.terminate();
+});
+
 test("statements that a function has deallocated cost one error, not one for ever", async () => {
   const client = await login();
   const run = async (): Promise<readonly string[]> => {
