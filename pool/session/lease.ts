@@ -2,6 +2,7 @@
 import type { BackendConnection } from "../backend/backend-connection.ts";
 import { PoolError } from "../errors.ts";
 import type { Route } from "../routing/server.ts";
+import { FLUSH_FRAME } from "../wire/frontend-messages.ts";
 import { Status } from "../wire/message-types.ts";
 import { writeParameters } from "./attach-parameters.ts";
 import type { ClientStatements } from "./client-statements.ts";
@@ -49,6 +50,18 @@ export class Lease {
   /** Nothing is owed. */
   get isAnswered(): boolean {
     return this.backend.plan.length === 0;
+  }
+
+  /** A message that depends on answers waits for them. In copy-in mode none will come, and the server refuses what is no copy data. */
+  get owesAnswers(): boolean {
+    return !this.isAnswered && !this.backend.isCopyIn;
+  }
+
+  /** A server keeps the answers to messages without their Sync to itself until it is asked ("Extended Query": Flush). */
+  askForAnswers(): void {
+    if (!this.backend.hasUnsynced || this.backend.isCopyIn) return;
+    this.#writer.raw(FLUSH_FRAME);
+    this.flush();
   }
 
   write(operation: Operation): void {

@@ -68,7 +68,10 @@ export class Relay implements BackendHolder {
       takeLarge: () => this.#takeLarge(),
       takeRaw: (bytes) => this.#takeRaw(bytes),
       largeTaken: () => this.settled(),
-      waits: () => this.#answered(),
+      waits: () => {
+        this.#lease?.askForAnswers();
+        this.#answered();
+      },
       resynced: () => this.forward(READY_IDLE_FRAME),
       terminated: () => this.leave(true),
       broken: (error) => this.#end(error),
@@ -184,6 +187,8 @@ export class Relay implements BackendHolder {
 
   progressed(): void {
     this.#lease?.progressed(this.#gate);
+    // A copy-in that has begun.
+    this.#answered();
   }
 
   statementsDropped(): void {
@@ -224,8 +229,6 @@ export class Relay implements BackendHolder {
     this.#leaseEnded();
     this.#answered();
   }
-
-  // Inside.
 
   /** The beginning of a large message is with the server, its end is not. */
   get #isMidMessage(): boolean {
@@ -360,7 +363,7 @@ export class Relay implements BackendHolder {
 
   /** If nothing is owed or about to be sent, what waited for that goes on. */
   #answered(): void {
-    if (this.#lease?.isAnswered === false || this.#gate.isHeldFor(Hold.LEASE)) return;
+    if (this.#lease?.owesAnswers === true || this.#gate.isHeldFor(Hold.LEASE)) return;
     this.#intake.answered();
   }
 

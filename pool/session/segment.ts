@@ -40,6 +40,8 @@ export class Segment {
     this.#bytes += sizeOf(operation);
     const { kind } = operation;
     if (kind === "sync" || kind === "query" || kind === "refused_query") this.#isWhole = true;
+    // A Query behind messages without their Sync: after an error in those the server skips it, and is not ready behind it.
+    if (kind === "query" && this.#operations.length > 1) this.#isOther = true;
     if (kind === "function_call") {
       this.#isWhole = true;
       this.#isOther = true;

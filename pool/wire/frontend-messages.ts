@@ -148,6 +148,7 @@ export function encodeCopyFail(reason: string): Uint8Array {
   return frame;
 }
 
+export const FLUSH_FRAME = new Uint8Array([Frontend.FLUSH, 0, 0, 0, 4]);
 export const SYNC_FRAME = new Uint8Array([Frontend.SYNC, 0, 0, 0, 4]);
 export const TERMINATE_FRAME = new Uint8Array([Frontend.TERMINATE, 0, 0, 0, 4]);
 
