@@ -8,7 +8,11 @@ const RETRY_AFTER_SECONDS = "1";
 
 const SERVICE_UNAVAILABLE = 503;
 
-export function jsonAnswer(status: number, body: string, headers = new Headers()): Response {
+export function jsonAnswer(
+  status: number,
+  body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>,
+  headers = new Headers(),
+): Response {
   headers.set("Content-Type", "application/json");
   headers.set("Cache-Control", "no-store");
   return new Response(body, { status, headers });

@@ -20,8 +20,8 @@ export function httpApp(context: GatewayContext, traffic: Traffic, webSockets: W
   const { gateway, http } = context.config;
   const links = new ClientLinks(gateway.tls !== undefined, http.trusted_proxies);
   const cors = new Cors(http.allowed_origins);
-  const sql = new QueryDoor(context, links, SQL_FORM);
-  const query = new QueryDoor(context, links, QUERY_FORM);
+  const sql = new QueryDoor(context, links, traffic, SQL_FORM);
+  const query = new QueryDoor(context, links, traffic, QUERY_FORM);
 
   const post = (door: QueryDoor, request: Request, server: HttpServer | null) =>
     traffic.track(async () => {

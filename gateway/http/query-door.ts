@@ -7,9 +7,11 @@ import type { StatementResult } from "../session/result-collector.ts";
 import { type ServerError, ownError } from "../session/server-error.ts";
 import { errorAnswer, jsonAnswer, runHeaders } from "./http-answer.ts";
 import { logIn } from "./http-login.ts";
+import { WHOLE_BODY_MAX, largeAnswer } from "./large-answer.ts";
 import { readQueryRequest } from "./query-request.ts";
 import { type BodyResult, readBody } from "./request-body.ts";
 import { type SqlRequest, readSqlRequest, transactionHeaders } from "./sql-request.ts";
+import type { Traffic } from "./traffic.ts";
 
 const TOKEN_HEADER = "walgate-token";
 
@@ -23,7 +25,12 @@ interface Form {
     request: SqlRequest,
     results: Results,
     run: QueryRun,
-  ) => Response;
+  ) => Answer;
+}
+
+interface Answer {
+  readonly body: string;
+  readonly headers: Headers;
 }
 
 type Results = readonly StatementResult[];
@@ -38,11 +45,11 @@ export const SQL_FORM: Form = {
     const bodies = results.map((result, index) =>
       sqlResult(result, statements[index]?.format.isArray === true),
     );
-    if (transaction === undefined) return jsonAnswer(200, bodies[0] ?? "", headers);
+    if (transaction === undefined) return { body: bodies[0] ?? "", headers };
     for (const [name, value] of transactionHeaders(requestHeaders, transaction)) {
       headers.set(name, value);
     }
-    return jsonAnswer(200, `{"results":[${bodies.join(",")}]}`, headers);
+    return { body: `{"results":[${bodies.join(",")}]}`, headers };
   },
 };
 
@@ -55,8 +62,10 @@ export const QUERY_FORM: Form = {
     return { ok: true, value: { statements: [query.value], transaction: undefined } };
   },
   statusOf: ({ code }) => httpStatusOf(code),
-  answer: (_headers, _request, [result], run) =>
-    jsonAnswer(200, result === undefined ? "" : queryResult(result), runHeaders(run)),
+  answer: (_headers, _request, [result], run) => ({
+    body: result === undefined ? "" : queryResult(result),
+    headers: runHeaders(run),
+  }),
 };
 
 /** Exactly these keys: the driver gives the object to its user as it is. */
@@ -72,10 +81,12 @@ function queryResult({ fields, rows, command, rowCount }: StatementResult): stri
 export class QueryDoor {
   readonly #context: GatewayContext;
   readonly #links: ClientLinks;
+  readonly #traffic: Traffic;
   readonly #form: Form;
 
-  constructor(context: GatewayContext, links: ClientLinks, form: Form) {
+  constructor(context: GatewayContext, links: ClientLinks, traffic: Traffic, form: Form) {
     this.#context = context;
+    this.#traffic = traffic;
     this.#links = links;
     this.#form = form;
   }
@@ -129,9 +140,22 @@ export class QueryDoor {
       responseBytesMax: this.#context.config.http.max_response_body,
     });
     const { outcome } = run;
-    return outcome.ok
-      ? this.#form.answer(request.headers, sql, outcome.results, run)
-      : this.#refuse(outcome.error, runHeaders(run));
+    if (!outcome.ok) return this.#refuse(outcome.error, runHeaders(run));
+    const { body, headers } = this.#form.answer(request.headers, sql, outcome.results, run);
+    return jsonAnswer(200, this.#deliverable(body), headers);
+  }
+
+  /** A large body keeps its client counted until it has been read. */
+  #deliverable(text: string): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> {
+    const body = new TextEncoder().encode(text);
+    if (body.length <= WHOLE_BODY_MAX) return body;
+    const { clients, environment } = this.#context;
+    this.#traffic.began();
+    clients.stay();
+    return largeAnswer(body, environment, () => {
+      clients.leave(true);
+      this.#traffic.ended();
+    });
   }
 
   #refuse(error: ServerError, headers?: Headers): Response {

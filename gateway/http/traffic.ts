@@ -11,13 +11,22 @@ export class Traffic {
   }
 
   async track<T>(work: () => Promise<T>): Promise<T> {
-    this.#inFlight++;
+    this.began();
     try {
       return await work();
     } finally {
-      this.#inFlight--;
-      this.#settleIfIdle();
+      this.ended();
     }
+  }
+
+  /** Something begins that outlives the call that began it; `ended` once for each. */
+  began(): void {
+    this.#inFlight++;
+  }
+
+  ended(): void {
+    this.#inFlight--;
+    this.#settleIfIdle();
   }
 
   /** No request is taken any more. Resolves when those in flight have ended, or at the deadline (clock milliseconds). */

@@ -46,6 +46,11 @@ export class ClientCensus {
     this.#logins--;
   }
 
+  /** One that is logged in counts once more, until another `leave(true)`: its answer outlives the request. */
+  stay(): void {
+    this.#clients++;
+  }
+
   /** Once for each client that entered. */
   leave(wasLoggedIn: boolean): void {
     this.#clients--;
