@@ -53,9 +53,9 @@ function versionOf(path) {
   return status === 0 ? stdout.trim() : undefined;
 }
 
-/** npx keeps what it downloaded; an exact version then needs no network any more. */
+/** npx keeps what it downloaded; an exact version then needs no network, if npx is told not to ask first. */
 function downloadBun(version) {
-  const options = ["--yes", "--ignore-scripts=false", "--allow-scripts=bun"];
+  const options = ["--yes", "--prefer-offline", "--ignore-scripts=false", "--allow-scripts=bun"];
   const { stdout } = spawnSync("npx", [...options, `bun@${version}`, "-p", "process.execPath"], {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "inherit"],

@@ -113,12 +113,40 @@ function refuseUnsafeKeys(root: unknown, problems: ConfigProblems): void {
 }
 
 /**
+ * `[auth.users]` in place of `[[auth.users]]` makes a table where a list belongs. TypeBox would merge it into the list's default, which is
+ * then right and empty.
+ */
+function refuseTablesForLists(
+  schema: TSchema,
+  value: unknown,
+  path: KeyPath,
+  problems: ConfigProblems,
+): void {
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) {
+      refuseTablesForLists(schema["items"] ?? {}, item, [...path, index], problems);
+    }
+    return;
+  }
+  if (schema["type"] === "array") {
+    throw problems.ofKey(path, "must be a list; of tables, it is written with [[ ]]");
+  }
+  const [anyName] = Object.values<TSchema>(schema["patternProperties"] ?? {});
+  for (const [key, inner] of Object.entries(value)) {
+    const known: TSchema | undefined = schema["properties"]?.[key] ?? anyName;
+    if (known !== undefined) refuseTablesForLists(known, inner, [...path, key], problems);
+  }
+}
+
+/**
  * Changes `parsed`: defaults are written into it.
  *
  * @throws ConfigError for the first mistake.
  */
 export function checkFile(parsed: unknown, problems: ConfigProblems): ConfigFile {
   refuseUnsafeKeys(parsed, problems);
+  refuseTablesForLists(configSchema, parsed, [], problems);
   const value = Value.Default(configSchema, parsed);
   const problem = firstProblem(value, problems);
   if (problem !== undefined) throw problem;

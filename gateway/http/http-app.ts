@@ -72,7 +72,8 @@ const ALLOWED: ReadonlyMap<string, string> = new Map([
 ]);
 
 function unrouted(request: Request): Response {
-  const allowed = ALLOWED.get(new URL(request.url).pathname);
+  // Of a Host that makes no URL nothing is left to ask for.
+  const allowed = ALLOWED.get(URL.parse(request.url)?.pathname ?? "");
   return allowed === undefined ? notFound() : methodNotAllowed(allowed);
 }
 

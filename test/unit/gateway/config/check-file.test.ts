@@ -136,6 +136,16 @@ const VALUE_MISTAKES: readonly Mistake[] = [
     "profiles.app.user: must be a string of 1 to 1024 characters without NUL",
   ],
   [
+    "a table in place of a list of tables",
+    appended("[auth.users]\nname = 'app'"),
+    "auth.users: must be a list; of tables, it is written with [[ ]]",
+  ],
+  [
+    "a table in place of a list of words",
+    appended("[http]\nallowed_origins = { a = 1 }"),
+    "http.allowed_origins: must be a list; of tables, it is written with [[ ]]",
+  ],
+  [
     "statements of users that are not built yet",
     MINIMAL_CONFIG.replace('sql = "trusted"', 'sql = "persisted"'),
     'profiles.app.sql: "persisted" is not built yet, must be "untrusted" or "trusted"',
