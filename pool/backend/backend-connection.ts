@@ -56,6 +56,10 @@ export interface BackendConnectionOptions {
 /** Equal to no set of startup parameters, so that the next client's are put in force whatever they are. */
 export const UNKNOWN_PARAMETERS = "unknown";
 
+/** DISCARD ALL leaves the seed of random() as it is: whoever set it would know what the next principal draws. */
+const RESEED =
+  "SELECT pg_catalog.setseed(pg_catalog.hashtext(pg_catalog.gen_random_uuid()::text) / 2147483648.0)";
+
 /** Cancel requests on their way at a time for one connection. */
 const CANCELS_MAX = 4;
 
@@ -257,6 +261,7 @@ export class BackendConnection implements PooledConnection, ReplyObserver {
   async rekey(principal: string, deadline: number): Promise<void> {
     try {
       await this.run("DISCARD ALL", deadline);
+      await this.run(RESEED, deadline);
     } catch (error) {
       this.close();
       throw error;

@@ -2,7 +2,7 @@
 import type { BackendConnection } from "../backend/backend-connection.ts";
 import type { LeaseRequest } from "../connections/pooled-connection.ts";
 import type { Position } from "../consistency/position.ts";
-import { PoolError } from "../errors.ts";
+import { PoolError, type PoolErrorCode } from "../errors.ts";
 import type { Route } from "../routing/server.ts";
 import type { RelayEnvironment, RelayIdentity } from "./relay-environment.ts";
 
@@ -22,6 +22,14 @@ export function canceledByUser(): PoolError {
   const message = "canceling statement due to user request";
   return new PoolError("ERR_CANCELED", message, { sqlState: "57014" });
 }
+
+/** No connection to the server could be opened. */
+const UNREACHABLE: ReadonlySet<PoolErrorCode> = new Set<PoolErrorCode>([
+  "ERR_CONNECT_FAILED",
+  "ERR_CONNECT_TIMEOUT",
+  "ERR_SERVER_LOGIN_REFUSED",
+  "ERR_SERVER_PROTOCOL",
+]);
 
 export class LeaseSeeker {
   readonly #environment: RelayEnvironment;
@@ -95,14 +103,14 @@ export class LeaseSeeker {
       },
       refused: (error) => {
         this.#request = undefined;
-        this.#fail(seeking, error);
+        this.#refused(route, seeking, deadline, error);
       },
     };
     let backend: BackendConnection | undefined;
     try {
       backend = pools.acquire(request);
     } catch (error) {
-      this.#fail(seeking, error);
+      this.#refused(route, seeking, deadline, error);
       return;
     }
     if (backend === undefined) this.#request = request;
@@ -128,6 +136,16 @@ export class LeaseSeeker {
     }
     this.#environment.pools.release(backend);
     this.#route({ ...seeking, access: "primary" }, deadline);
+  }
+
+  /** Replicas that take no connection are no reason to fail a read: the primary serves it. */
+  #refused(route: Route, seeking: Seeking, deadline: number, error: unknown): void {
+    const isUnreachable = error instanceof PoolError && UNREACHABLE.has(error.code);
+    if (route.role === "replica" && isUnreachable) {
+      this.#route({ ...seeking, access: "primary" }, deadline);
+    } else {
+      this.#fail(seeking, error);
+    }
   }
 
   #found(backend: BackendConnection, route: Route, seeking: Seeking): void {

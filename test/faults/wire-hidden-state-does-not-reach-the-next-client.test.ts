@@ -161,3 +161,22 @@ test("statements that a function has deallocated cost one error, not one for eve
   expect(outcomes.slice(1)).toEqual([[], []]);
   client.terminate();
 });
+
+test("a seed that another principal of an untrusted profile has set", async () => {
+  const { port } = gateway.postgres;
+  const principal = async (sub: string): Promise<RawClient> => {
+    const password = await gateway.token({ role: "authenticated", sub });
+    return RawClient.login({ port, user: "anyone", password });
+  };
+  const drawn = async (client: RawClient): Promise<unknown> =>
+    (await client.query("select random()")).rows[0]?.[0];
+  const alice = await principal("alice");
+  await alice.query("select setseed(0.5)");
+  const known = await drawn(alice);
+  await alice.query("select setseed(0.5)");
+  alice.terminate();
+
+  const seen = await drawn(await principal("bob"));
+
+  expect(seen).not.toBe(known);
+});

@@ -139,6 +139,8 @@ export class RelayBench {
   socketOptions: SocketPairOptions = {};
   /** When set, opening fails with it. */
   openError: PoolError | undefined;
+  /** When set, opening on the replica fails with it. */
+  replicaOpenError: PoolError | undefined;
 
   constructor(
     profile: Partial<StartupProfile> = {},
@@ -150,6 +152,8 @@ export class RelayBench {
       serverLoginRetryMs: 1_000,
       open: async (request) => {
         if (this.openError !== undefined) throw this.openError;
+        const isReplica = request.server === this.cluster.replica;
+        if (isReplica && this.replicaOpenError !== undefined) throw this.replicaOpenError;
         const backend = new FakeBackend(this.socketOptions);
         this.backends.push(backend);
         const connection = new BackendConnection({

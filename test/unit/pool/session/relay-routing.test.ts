@@ -30,6 +30,23 @@ describe("who serves", () => {
     expect(roles).toEqual(["replica", "replica", "primary", "primary", "primary"]);
   });
 
+  test("a read whose replica takes no connection goes to the primary, now and in the pause between tries", async () => {
+    const bench = new RelayBench();
+    bench.cluster.hasReplica = true;
+    bench.replicaOpenError = new PoolError("ERR_SERVER_LOGIN_REFUSED", "too many connections", {
+      sqlState: "53300",
+    });
+    const app = bench.connect();
+
+    const answers = [
+      await app.send(client.query("select 1")),
+      await app.send(client.query("select 1")),
+    ];
+
+    expect(answers.flat().filter((answer) => answer.startsWith("E"))).toEqual([]);
+    expect(app.relay.servedBy?.role).toBe("primary");
+  });
+
   test("a read in a transaction, and one whose segment also writes, goes to the primary", async () => {
     const bench = new RelayBench();
     bench.cluster.hasReplica = true;
