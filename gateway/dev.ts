@@ -17,7 +17,7 @@ import { findFreePort } from "./embedded/free-port.ts";
 import { startCluster } from "./embedded/start-cluster.ts";
 import { createLogger } from "./telemetry/logger.ts";
 
-export const DEV_ISSUER = "walgate-dev";
+const DEV_ISSUER = "walgate-dev";
 const DEV_AUDIENCE = "walgate";
 /** A week: long enough to come back to a terminal, short enough to be no credential. */
 const TOKEN_LIFETIME_SECONDS = 7 * 24 * 3_600;

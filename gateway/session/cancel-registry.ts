@@ -3,8 +3,8 @@ import type { Clock } from "#pool/time/clock.ts";
 import { writeInt32 } from "#pool/wire/message-types.ts";
 
 /** Bits of the secret of protocol 3.0, from the top: worker, peer, random. The process id is the client's number. */
-export const WORKER_BITS = 6;
-export const PEER_BITS = 5;
+const WORKER_BITS = 6;
+const PEER_BITS = 5;
 const RANDOM_BITS = 32 - WORKER_BITS - PEER_BITS;
 
 /** 21 random bits can be guessed by trying, so an address gets few wrong keys: this many, refilled one a second. */

@@ -1,5 +1,4 @@
 // Runs the statements of one HTTP request, alone or as one transaction, and mints the token that goes with the answer.
-import type { StartupProfile } from "#pool/connections/startup-profile.ts";
 import { hasSameHistory, mergePositions } from "#pool/consistency/merge-positions.ts";
 import type { Position } from "#pool/consistency/position.ts";
 import { tokenAudience } from "#pool/consistency/token-audience.ts";
@@ -7,7 +6,7 @@ import { PoolError } from "#pool/errors.ts";
 import type { RelayIdentity } from "#pool/session/relay-environment.ts";
 import { concatBytes } from "#pool/wire/message-types.ts";
 import { encodeStatement } from "#pool/wire/statement-messages.ts";
-import type { GatewayContext, ResolvedIdentity } from "./gateway-context.ts";
+import { type GatewayContext, type ResolvedIdentity, primaryOnly } from "./gateway-context.ts";
 import { type ExchangeAnswer, QueryExchange } from "./query-exchange.ts";
 import type { StatementResult } from "./result-collector.ts";
 import type { RowFormat } from "./result-json.ts";
@@ -128,18 +127,6 @@ function superseding(asked: Asked, gained: Position): readonly Position[] {
     ({ systemIdentifier, timeline }) =>
       systemIdentifier === gained.systemIdentifier && timeline >= gained.timeline,
   );
-}
-
-/** One for each profile, since pools are found by the profile object. It keeps name and generation, so connections are shared. */
-const primaryOnlyProfiles = new WeakMap<StartupProfile, StartupProfile>();
-
-function primaryOnly(profile: StartupProfile): StartupProfile {
-  let copy = primaryOnlyProfiles.get(profile);
-  if (copy === undefined) {
-    copy = { ...profile, consistency: "primary" };
-    primaryOnlyProfiles.set(profile, copy);
-  }
-  return copy;
 }
 
 async function answerOf(

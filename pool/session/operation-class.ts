@@ -1,17 +1,11 @@
 // What the text behind an operation may do. Pure.
-import type { StatementClass } from "../sql/statement-class.ts";
+import { type StatementClass, UNKNOWN_CLASS } from "../sql/statement-class.ts";
 import type { Operation } from "./operation.ts";
 
 /** Any function may be called so, set_config() and advisory locks among them. */
 const FUNCTION_CALL_CLASS: StatementClass = Object.freeze({
-  access: "primary",
+  ...UNKNOWN_CLASS,
   pin: "function_call",
-  hasTransactionControl: false,
-  statementCount: 1,
-  copy: undefined,
-  chains: false,
-  mayWrite: true,
-  transactionCommand: undefined,
 });
 
 /** The class that an operation's text has; undefined when it has none, or none that is known. */

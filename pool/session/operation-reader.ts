@@ -1,7 +1,7 @@
 // Reads one frontend message into an operation and keeps the client's view of its prepared statements in step.
 import type { PoolMode, StartupProfile } from "../connections/startup-profile.ts";
 import type { StatementClassifier } from "../sql/statement-classifier.ts";
-import type { StatementClass } from "../sql/statement-class.ts";
+import { type StatementClass, UNKNOWN_CLASS } from "../sql/statement-class.ts";
 import { encodeErrorResponse } from "../wire/backend-messages.ts";
 import {
   latin1,
@@ -65,14 +65,9 @@ export function invalidMessageType(type: number): Uint8Array {
 
 /** Nothing is known of a text that was not read: it may write, and it may leave any state behind. */
 const UNREAD_CLASS: StatementClass = Object.freeze({
-  access: "primary",
+  ...UNKNOWN_CLASS,
   pin: "too_long",
   hasTransactionControl: true,
-  statementCount: 1,
-  copy: undefined,
-  chains: false,
-  mayWrite: true,
-  transactionCommand: undefined,
 });
 
 /**

@@ -4,7 +4,7 @@ import type { Operation } from "./operation.ts";
 import { classOf, needsUnknownText } from "./operation-class.ts";
 
 /** A longer segment is not kept any further: it goes to the primary as far as it is. */
-export const SEGMENT_BYTES_MAX = 65_536;
+const SEGMENT_BYTES_MAX = 65_536;
 
 export class Segment {
   #operations: Operation[] = [];

@@ -1,4 +1,4 @@
-// What the rest of the gateway may know about a statement text. Types only: the classifier decides.
+// What the rest of the gateway may know about a statement text; the classifier decides.
 
 /**
  * What a statement leaves on the server session that transaction pooling can't carry to another one.
@@ -68,3 +68,15 @@ export interface StatementClass {
    */
   readonly transactionCommand: TransactionCommand | undefined;
 }
+
+/** Of what is only known to run: it may write, and says nothing of state it leaves. */
+export const UNKNOWN_CLASS: StatementClass = Object.freeze({
+  access: "primary",
+  pin: undefined,
+  hasTransactionControl: false,
+  statementCount: 1,
+  copy: undefined,
+  chains: false,
+  mayWrite: true,
+  transactionCommand: undefined,
+});

@@ -2,7 +2,7 @@
 // else: which server, and what a pin means, is for its callers.
 import { withoutComments } from "./comments.ts";
 import { maskLiterals } from "./mask-literals.ts";
-import type { StatementClass } from "./statement-class.ts";
+import { type StatementClass, UNKNOWN_CLASS } from "./statement-class.ts";
 import { effectOf, type StatementEffect } from "./statement-effect.ts";
 import { statementParser } from "./statement-parser.ts";
 import type { Statement } from "./syntax-tree.ts";
@@ -26,18 +26,6 @@ const CACHE_ENTRIES_MAX = 10_000;
 
 /** All cached texts together, in characters: 10,000 usual ones, and a bound of 16 MB on hostile ones. */
 const CACHED_LENGTH_TOTAL_MAX = 8_000_000;
-
-/** The class of a text of which nothing is known but that it runs. */
-const UNKNOWN: StatementClass = Object.freeze({
-  access: "primary",
-  pin: undefined,
-  hasTransactionControl: false,
-  statementCount: 1,
-  copy: undefined,
-  chains: false,
-  mayWrite: true,
-  transactionCommand: undefined,
-});
 
 export class StatementClassifier {
   /** In order of last use: the first key is the one to leave. */
@@ -96,15 +84,17 @@ function decide(text: string): Decision {
   // In the protocol a NUL ends the string: what is behind it might be hidden from the parser only.
   if (text.includes("\0")) return { verdict: unreadable("unparsed", scan), isLasting: true };
   if (scan.isPinFree && WRITING_KEYWORDS.has(scan.leadingKeyword)) {
-    return { verdict: { ...UNKNOWN }, isLasting: true };
+    return { verdict: { ...UNKNOWN_CLASS }, isLasting: true };
   }
   if (text.length > PARSED_LENGTH_MAX || scan.isTooDeep) {
-    const verdict = scan.isPinFree ? { ...UNKNOWN, copy: scan.copy } : unreadable("too_long", scan);
+    const verdict = scan.isPinFree
+      ? { ...UNKNOWN_CLASS, copy: scan.copy }
+      : unreadable("too_long", scan);
     return { verdict, isLasting: true };
   }
   // WAIT FOR LSN of PostgreSQL 19 is not in this grammar. It reads a position and leaves nothing.
   if (scan.leadingKeyword === "wait" && scan.statementCount === 1) {
-    return { verdict: { ...UNKNOWN }, isLasting: true };
+    return { verdict: { ...UNKNOWN_CLASS }, isLasting: true };
   }
   const outcome = parser.parse(withoutComments(text));
   return outcome.kind === "parsed"
@@ -115,7 +105,7 @@ function decide(text: string): Decision {
 /** Every doubt on the safe side: the text may hold anything. */
 function unreadable(pin: "unparsed" | "too_long", scan?: TokenScan): StatementClass {
   return {
-    ...UNKNOWN,
+    ...UNKNOWN_CLASS,
     pin,
     hasTransactionControl: true,
     statementCount: Math.max(1, scan?.statementCount ?? 1),
