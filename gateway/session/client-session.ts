@@ -132,9 +132,9 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
 
   // FrameSink.
 
-  frame(type: number, bytes: Uint8Array): void {
+  frame(type: number, chunk: Uint8Array, start: number, end: number): void {
     if (this.#phase === "login") {
-      this.#loginFrame(type, bytes);
+      this.#loginFrame(type, chunk.subarray(start, end));
     } else if (this.#phase === "ready") {
       if (type === Frontend.PASSWORD && this.#mayIgnorePassword) {
         this.#mayIgnorePassword = false;
@@ -142,7 +142,7 @@ export class ClientSession implements SocketHandlers, FrameSink, RelayClient {
       }
       this.#mayIgnorePassword = false;
       if (type === Frontend.TERMINATE) this.#leave(true);
-      else this.#relay?.frame(type, bytes);
+      else this.#relay?.frame(type, chunk, start, end);
     }
   }
 

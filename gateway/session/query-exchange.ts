@@ -84,7 +84,7 @@ export class QueryExchange implements RelayClient {
     this.#inbound = new FrameSplitter(this.#collector, Math.max(responseBytesMax, REPLY_BYTES_MIN));
     this.#outbound = new FrameSplitter(
       {
-        frame: (type, bytes) => this.#send(type, bytes),
+        frame: (type, chunk, start, end) => this.#send(type, chunk, start, end),
         largeStart: (type, prefix) => {
           if (this.#state === "running") this.#relay.largeStart(type, prefix);
         },
@@ -147,7 +147,7 @@ export class QueryExchange implements RelayClient {
     this.#answered();
   }
 
-  #send(type: number, bytes: Uint8Array): void {
+  #send(type: number, chunk: Uint8Array, start: number, end: number): void {
     if (this.#state !== "running") return;
     // An earlier Sync ends inside the transaction, where the position would not cover the commit.
     if (type === Frontend.SYNC && --this.#syncsLeft === 0) {
@@ -158,7 +158,7 @@ export class QueryExchange implements RelayClient {
         if (this.#state === "answered") this.#finish();
       });
     }
-    this.#relay.frame(type, bytes);
+    this.#relay.frame(type, chunk, start, end);
   }
 
   #ready(status: number): void {

@@ -60,7 +60,11 @@ export class ResultCollector implements FrameSink {
     return this.#error;
   }
 
-  frame(type: number, bytes: Uint8Array): void {
+  frame(type: number, chunk: Uint8Array, start: number, end: number): void {
+    this.#frame(type, chunk.subarray(start, end));
+  }
+
+  #frame(type: number, bytes: Uint8Array): void {
     if (this.#isRefused) return;
     switch (type) {
       case Backend.ROW_DESCRIPTION:
@@ -106,7 +110,7 @@ export class ResultCollector implements FrameSink {
     large.filled += bytes.length;
     if (!isLast) return;
     this.#large = undefined;
-    this.frame(large.bytes[0] ?? 0, large.bytes);
+    this.#frame(large.bytes[0] ?? 0, large.bytes);
   }
 
   /** A message beyond the splitter's limit, which is at least ours. */

@@ -329,12 +329,12 @@ export class BackendConnection implements PooledConnection, ReplyObserver {
     if (pair !== undefined) this.parameters.set(pair[0], pair[1]);
   }
 
-  commandComplete(frame: Uint8Array): void {
+  commandComplete(chunk: Uint8Array, start: number, end: number): void {
     this.isCopyIn = false;
     // Every tag comes by here: only those that begin with D or R are worth reading.
-    const letter = frame[HEADER_BYTES];
+    const letter = chunk[start + HEADER_BYTES];
     if (letter !== LETTER_D && letter !== LETTER_R) return;
-    const tag = readCommandTag(frame);
+    const tag = readCommandTag(chunk.subarray(start, end));
     if (tag === "RESET" && this.hasResetAll) this.appliedParameters = UNKNOWN_PARAMETERS;
     if (tag !== "DISCARD ALL" && tag !== "DEALLOCATE ALL") return;
     this.statements.clear();

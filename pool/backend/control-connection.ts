@@ -72,7 +72,7 @@ class ServerControlConnection implements ControlConnection {
     this.#socket = server.socket;
     this.#splitter = new FrameSplitter(
       {
-        frame: (type, bytes) => this.#frame(type, bytes),
+        frame: (type, chunk, start, end) => this.#frame(type, chunk.subarray(start, end)),
         largeStart: (type, prefix) => {
           this.#largeType = type;
           this.#large = [prefix];

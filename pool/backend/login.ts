@@ -83,7 +83,7 @@ class ServerLogin {
     const oversize = (): void => this.#violation("a message that is too long");
     this.#splitter = new FrameSplitter(
       {
-        frame: (type, bytes) => this.#frame(type, bytes),
+        frame: (type, chunk, start, end) => this.#frame(type, chunk.subarray(start, end)),
         largeStart: oversize,
         largeBytes: oversize,
         violation: () => this.#violation("a message of an impossible length"),

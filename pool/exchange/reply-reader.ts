@@ -19,7 +19,8 @@ export interface ReplyObserver {
   /** ReadyForQuery, forwarded or not. */
   readyForQuery(status: number): void;
   parameterStatus(frame: Uint8Array): void;
-  commandComplete(frame: Uint8Array): void;
+  /** It lies in `chunk` from `start` to `end`. */
+  commandComplete(chunk: Uint8Array, start: number, end: number): void;
   /** CopyInResponse: the server reads copy data. `isOpen`: the copy's end has not been sent yet. */
   copyIn(isOpen: boolean): void;
   /** An ErrorResponse after which the server closes: FATAL, or in answer to nothing. The client has not been given it. */
@@ -158,7 +159,9 @@ export class ReplyReader {
     if (this.#runStart < 0) return;
     const start = this.#runStart;
     this.#runStart = -1;
-    if (end > start) this.sink?.forward(this.#chunk.subarray(start, end));
+    if (end <= start) return;
+    const chunk = this.#chunk;
+    this.sink?.forward(start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end));
   }
 
   /** Moves the plan on; true when the client gets the frame. `end` is the frame's, or the chunk's if that comes first. */
@@ -176,7 +179,7 @@ export class ReplyReader {
         return this.#inResult(type) && isShown;
       case Backend.COMMAND_COMPLETE:
         if (!this.#endResult(type)) return false;
-        this.#observer.commandComplete(this.#chunk.subarray(offset, end));
+        this.#observer.commandComplete(this.#chunk, offset, end);
         return isShown;
       case Backend.EMPTY_QUERY_RESPONSE:
       case Backend.PORTAL_SUSPENDED:

@@ -1,5 +1,5 @@
 // Takes a client's messages in: reads each into an operation, makes one wait that depends on answers, and follows a large one through.
-import { Frontend } from "../wire/message-types.ts";
+import { Frontend, type Span } from "../wire/message-types.ts";
 import type { ClientStatements } from "./client-statements.ts";
 import { Hold, type InputGate } from "./input-gate.ts";
 import type { Operation } from "./operation.ts";
@@ -24,9 +24,8 @@ export interface IntakeTarget {
   broken(error: Uint8Array): void;
 }
 
-interface Waiting {
+interface Waiting extends Span {
   readonly type: number;
-  readonly bytes: Uint8Array;
   readonly isLarge: boolean;
 }
 
@@ -67,13 +66,15 @@ export class Intake {
     return this.#large === "sent";
   }
 
-  frame(type: number, bytes: Uint8Array): void {
+  frame(type: number, chunk: Uint8Array, start: number, end: number): void {
     if (this.#mode === "closed") return;
     if (type === Frontend.TERMINATE) {
       this.#target.terminated();
     } else if (this.#mode === "open") {
       this.#assertOpen();
-      this.#taken({ type, bytes, isLarge: false }, this.#reader.read(type, bytes));
+      const result = this.#reader.read(type, chunk, start, end);
+      if (result === "wait") this.#wait({ type, chunk, start, end, isLarge: false });
+      else this.#taken(type, result);
     } else if (type === Frontend.SYNC) {
       this.#mode = "open";
       this.#target.resynced();
@@ -87,7 +88,11 @@ export class Intake {
     const result = this.#reader.readLarge(type, prefix);
     // Before it is taken: that may find that no server can be had.
     this.#large = "sent";
-    if (!this.#taken({ type, bytes: prefix, isLarge: true }, result)) this.#large = "dropped";
+    if (result === "wait") {
+      this.#wait({ type, chunk: prefix, start: 0, end: prefix.length, isLarge: true });
+    } else if (!this.#taken(type, result)) {
+      this.#large = "dropped";
+    }
     if (this.isMidLarge && this.#waiting === undefined) this.#target.takeLarge();
   }
 
@@ -105,9 +110,9 @@ export class Intake {
     const waiting = this.#waiting;
     if (waiting === undefined) return;
     this.#waiting = undefined;
-    const { type, bytes, isLarge } = waiting;
-    if (isLarge) this.largeStart(type, bytes);
-    else this.frame(type, bytes);
+    const { type, chunk, start, end, isLarge } = waiting;
+    if (isLarge) this.largeStart(type, chunk);
+    else this.frame(type, chunk, start, end);
     if (this.#waiting === undefined) this.#gate.lift(Hold.ANSWERS);
   }
 
@@ -126,16 +131,16 @@ export class Intake {
     this.#waiting = undefined;
   }
 
+  #wait(message: Waiting): void {
+    this.#waiting = message;
+    this.#gate.hold(Hold.ANSWERS);
+    this.#target.waits();
+  }
+
   /** True when a server is to have the rest of the message. */
-  #taken(message: Waiting, result: ReadResult): boolean {
-    if (result === "wait") {
-      this.#waiting = message;
-      this.#gate.hold(Hold.ANSWERS);
-      this.#target.waits();
-      return true;
-    }
+  #taken(type: number, result: Exclude<ReadResult, "wait">): boolean {
     if (result === "invalid") {
-      this.#target.broken(invalidMessageType(message.type));
+      this.#target.broken(invalidMessageType(type));
       return false;
     }
     const isTaken = this.#target.take(result);

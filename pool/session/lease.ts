@@ -71,7 +71,7 @@ export class Lease {
     if (backend.appliedParameters !== parameters.fingerprint && backend.isQuiet) {
       writeParameters(backend, this.#writer, parameters);
     }
-    if (operation.kind === "query" && operation.resetsAll === true) backend.hasResetAll = true;
+    if (operation.kind === "query" && operation.resetsAll) backend.hasResetAll = true;
     if (mayWrite(operation)) this.#mayHaveWritten = true;
     const isProbed =
       operation.kind === "sync" && this.#mayHaveWritten && this.#mint.sync(this.#writer, backend);

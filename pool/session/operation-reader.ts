@@ -94,9 +94,9 @@ export class OperationReader {
     this.#poolMode = profile.poolMode;
   }
 
-  /** `frame` is whole. */
-  read(type: number, frame: Uint8Array): ReadResult {
-    const result = this.#read(type, frame);
+  /** The message is whole; it lies in `chunk` from `start` to `end`. */
+  read(type: number, chunk: Uint8Array, start: number, end: number): ReadResult {
+    const result = this.#read(type, chunk, start, end);
     return typeof result === "string" ? result : judged(result, this.#poolMode);
   }
 
@@ -109,56 +109,59 @@ export class OperationReader {
     return typeof result === "string" ? result : judged(result, this.#poolMode);
   }
 
-  #read(type: number, frame: Uint8Array): ReadResult {
+  #read(type: number, chunk: Uint8Array, start: number, end: number): ReadResult {
     switch (type) {
       case Frontend.QUERY:
-        return this.#query(frame);
+        return this.#query(chunk, start, end);
       case Frontend.PARSE:
-        return this.#parse(frame);
+        return this.#parse(chunk, start, end);
       case Frontend.BIND:
-        return this.#bind(frame);
+        return this.#bind(chunk, start, end);
       case Frontend.DESCRIBE:
-        return this.#describe(frame);
+        return this.#describe(chunk, start, end);
       case Frontend.EXECUTE:
-        return { kind: "execute", bytes: frame };
+        return { kind: "execute", chunk, start, end };
       case Frontend.SYNC:
         this.#statements.endSegment();
-        return { kind: "sync", bytes: frame };
+        return { kind: "sync", chunk, start, end };
       case Frontend.FLUSH:
-        return { kind: "flush", bytes: frame };
+        return { kind: "flush", chunk, start, end };
       case Frontend.CLOSE:
-        return this.#close(frame);
+        return this.#close(chunk, start, end);
       case Frontend.FUNCTION_CALL:
-        this.#statements.isolate();
-        this.#statements.endSegment();
-        return { kind: "function_call", bytes: frame };
+        return this.#functionCall(chunk, start, end);
       case Frontend.COPY_DATA:
-        return { kind: "copy_data", bytes: frame };
+        return { kind: "copy_data", chunk, start, end };
       case Frontend.COPY_DONE:
       case Frontend.COPY_FAIL:
-        return { kind: "copy_end", bytes: frame };
+        return { kind: "copy_end", chunk, start, end };
       default:
         return "invalid";
     }
   }
 
   #readLarge(type: number, prefix: Uint8Array): ReadResult {
+    const end = prefix.length;
     switch (type) {
       case Frontend.QUERY:
-        return this.#queryOf(prefix, UNREAD_CLASS);
+        return this.#queryOf(prefix, 0, end, UNREAD_CLASS, false);
       case Frontend.PARSE:
         return this.#largeParse(prefix);
       case Frontend.BIND:
-        return this.#bind(prefix);
+        return this.#bind(prefix, 0, end);
       case Frontend.FUNCTION_CALL:
-        this.#statements.isolate();
-        this.#statements.endSegment();
-        return { kind: "function_call", bytes: prefix };
+        return this.#functionCall(prefix, 0, end);
       case Frontend.COPY_DATA:
-        return { kind: "copy_data", bytes: prefix };
+        return { kind: "copy_data", chunk: prefix, start: 0, end };
       default:
         return "invalid";
     }
+  }
+
+  #functionCall(chunk: Uint8Array, start: number, end: number): Operation {
+    this.#statements.isolate();
+    this.#statements.endSegment();
+    return { kind: "function_call", chunk, start, end };
   }
 
   /**
@@ -173,7 +176,7 @@ export class OperationReader {
     if (name === "") {
       const statement = { ...unkept, ownServerName: undefined };
       this.#statements.setUnnamed(statement);
-      return { kind: "parse", bytes: prefix, statement };
+      return { kind: "parse", chunk: prefix, start: 0, end: prefix.length, statement };
     }
     if (this.#statements.isUncertain(name)) return "wait";
     if (this.#statements.get(name) !== undefined) return alreadyExists(name);
@@ -182,29 +185,32 @@ export class OperationReader {
     this.#statements.add(statement);
     const header = prefix.slice(0, HEADER_BYTES);
     writeInt32(header, 1, readInt32(prefix, 1) + ownServerName.length - (nameEnd - HEADER_BYTES));
-    const bytes = concatBytes([header, ownServerName, prefix.subarray(nameEnd)]);
-    return { kind: "parse", bytes, statement };
+    const chunk = concatBytes([header, ownServerName, prefix.subarray(nameEnd)]);
+    return { kind: "parse", chunk, start: 0, end: chunk.length, statement };
   }
 
-  #query(frame: Uint8Array): Operation {
-    const text = readQuery(frame);
-    if (text === undefined) return this.#queryOf(frame, undefined);
+  #query(chunk: Uint8Array, start: number, end: number): Operation {
+    const text = readQuery(chunk, start, end);
+    if (text === undefined) return this.#queryOf(chunk, start, end, undefined, false);
     const statementClass = this.#classifier.classify(text);
-    const query = this.#queryOf(frame, statementClass);
-    this.#noteLocalSetting(text, statementClass);
     const resetsAll = statementClass.pin !== undefined && RESET_ALL.test(text);
-    return resetsAll ? { ...query, resetsAll } : query;
+    const query = this.#queryOf(chunk, start, end, statementClass, resetsAll);
+    this.#noteLocalSetting(text, statementClass);
+    return query;
   }
 
   #queryOf(
-    bytes: Uint8Array,
+    chunk: Uint8Array,
+    start: number,
+    end: number,
     statementClass: StatementClass | undefined,
-  ): Extract<Operation, { kind: "query" }> {
+    resetsAll: boolean,
+  ): Operation {
     // A simple Query ends the unnamed statement ("Extended Query").
     this.#statements.setUnnamed(undefined);
     this.#notePin(statementClass);
     this.#statements.endSegment();
-    return { kind: "query", bytes, class: statementClass };
+    return { kind: "query", chunk, start, end, class: statementClass, resetsAll };
   }
 
   /**
@@ -222,36 +228,36 @@ export class OperationReader {
     if (access !== "read" && LOCAL_SETTING.test(text)) this.#statements.isolate();
   }
 
-  #parse(frame: Uint8Array): ReadResult {
-    const message = readParse(frame);
+  #parse(chunk: Uint8Array, start: number, end: number): ReadResult {
+    const message = readParse(chunk, start, end);
     if (message === undefined) return malformed();
     const { name, text, tailOffset } = message;
     const statementClass = this.#classifier.classify(text);
-    const tail = frame.subarray(tailOffset);
+    // A copy: the chunk may be much larger and must not be kept alive.
+    const tail = chunk.slice(tailOffset, end);
     this.#noteLocalSetting(text, statementClass);
     if (name === "") {
       const statement: ClientStatement = {
         name,
         class: statementClass,
-        // A copy: the chunk that the frame is a view into may be much larger and must not be kept alive.
-        tail: tail.slice(),
+        tail,
         registered: undefined,
         ownServerName: undefined,
       };
       this.#statements.setUnnamed(statement);
-      return { kind: "parse", bytes: frame, statement };
+      return { kind: "parse", chunk, start, end, statement };
     }
     if (this.#statements.isUncertain(name)) return "wait";
     if (this.#statements.get(name) !== undefined) return alreadyExists(name);
     if (this.#statements.isFull) return TOO_MANY_STATEMENTS;
     const statement = this.#statements.share(name, statementClass, tail);
     this.#statements.add(statement);
-    return { kind: "parse", bytes: frame, statement };
+    return { kind: "parse", chunk, start, end, statement };
   }
 
   /** Also for the prefix of a large Bind. */
-  #bind(frame: Uint8Array): ReadResult {
-    const message = readBind(frame);
+  #bind(chunk: Uint8Array, start: number, end: number): ReadResult {
+    const message = readBind(chunk, start, end);
     if (message === undefined) return malformed();
     if (this.#statements.isUncertain(message.statement)) return "wait";
     const statement = this.#statements.get(message.statement);
@@ -259,31 +265,33 @@ export class OperationReader {
       return noSuchStatement(message.statement);
     }
     this.#notePin(statement?.class);
-    return { kind: "bind", bytes: frame, message, statement };
+    return { kind: "bind", chunk, start, end, message, statement };
   }
 
-  #describe(frame: Uint8Array): ReadResult {
-    const object = readNamedObject(frame);
+  #describe(chunk: Uint8Array, start: number, end: number): ReadResult {
+    const object = readNamedObject(chunk, start, end);
     if (object === undefined) return malformed();
-    if (object.kind === "portal") return { kind: "describe_portal", bytes: frame };
+    if (object.kind === "portal") return { kind: "describe_portal", chunk, start, end };
     if (this.#statements.isUncertain(object.name)) return "wait";
     const statement = this.#statements.get(object.name);
     if (statement === undefined && !mayExistOnServer(object.name)) {
       return noSuchStatement(object.name);
     }
-    return { kind: "describe_statement", bytes: frame, statement };
+    return { kind: "describe_statement", chunk, start, end, statement };
   }
 
-  #close(frame: Uint8Array): ReadResult {
-    const object = readNamedObject(frame);
+  #close(chunk: Uint8Array, start: number, end: number): ReadResult {
+    const object = readNamedObject(chunk, start, end);
     if (object === undefined) return malformed();
-    if (object.kind === "portal") return { kind: "close_portal", bytes: frame };
+    if (object.kind === "portal") return { kind: "close_portal", chunk, start, end };
     if (this.#statements.isUncertain(object.name)) return "wait";
     const statement = this.#statements.get(object.name);
     if (statement !== undefined) this.#statements.remove(statement);
     return {
       kind: "close_statement",
-      bytes: frame,
+      chunk,
+      start,
+      end,
       statement,
       mayExistOnServer: object.name === "" || mayExistOnServer(object.name),
     };

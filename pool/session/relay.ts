@@ -114,8 +114,8 @@ export class Relay implements BackendHolder {
   // From the client.
 
   /** One whole message. Never between `suspendInput` and `resumeInput`. */
-  frame(type: number, bytes: Uint8Array): void {
-    this.#intake.frame(type, bytes);
+  frame(type: number, chunk: Uint8Array, start: number = 0, end: number = chunk.length): void {
+    this.#intake.frame(type, chunk, start, end);
   }
 
   /** The beginning of a message too large to keep; the rest comes by `largeBytes`. */

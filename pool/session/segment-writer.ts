@@ -3,6 +3,7 @@ import { type BackendConnection, Forecast } from "../backend/backend-connection.
 import { Expect, Fate } from "../exchange/reply-plan.ts";
 import { readFirstColumn } from "../wire/backend-messages.ts";
 import { SYNC_FRAME, encodeQuery } from "../wire/frontend-messages.ts";
+import type { Span } from "../wire/message-types.ts";
 import type { ClientStatements } from "./client-statements.ts";
 import type { Operation } from "./operation.ts";
 import { runningClassOf } from "./operation-class.ts";
@@ -36,45 +37,46 @@ export class SegmentWriter {
       case "query":
         plan.expect(Expect.QUERY);
         this.#backend.statements.unnamedDropped();
-        this.#endingWithReady(operation.bytes);
+        this.#endingWithReady(operation);
         return;
       case "parse":
-        this.#statements.parse(operation.bytes, operation.statement);
+        this.#statements.parse(operation, operation.statement);
         return;
       case "bind":
         this.#statements.bind(operation);
         return;
       case "describe_statement":
-        this.#statements.describe(operation.bytes, operation.statement);
+        this.#statements.describe(operation, operation.statement);
         return;
       case "close_statement":
         this.#statements.close(operation);
         return;
       case "describe_portal":
-        this.#extended(Expect.DESCRIBE, operation.bytes);
+        this.#extended(Expect.DESCRIBE, operation);
         return;
       case "close_portal":
-        this.#extended(Expect.CLOSE, operation.bytes);
+        this.#extended(Expect.CLOSE, operation);
         return;
       case "execute":
-        this.#extended(Expect.EXECUTE, operation.bytes);
+        this.#extended(Expect.EXECUTE, operation);
         return;
       case "sync":
-        this.sync(Fate.FORWARD);
+        this.#expectSync(Fate.FORWARD);
+        this.#add(operation);
         return;
       case "flush":
       case "copy_data":
-        this.#batch.add(operation.bytes);
+        this.#add(operation);
         return;
       case "function_call":
         plan.expect(Expect.FUNCTION_CALL);
-        this.#endingWithReady(operation.bytes);
+        this.#endingWithReady(operation);
         return;
       case "copy_end":
         // Known to end the copy that goes on; without one it may be ahead of CopyInResponse, or behind a failed copy.
         if (this.#backend.isCopyIn) this.#backend.isCopyIn = false;
         else plan.expect(Expect.COPY_END);
-        this.#batch.add(operation.bytes);
+        this.#add(operation);
         return;
       case "fail":
         this.#statements.fail(operation.error);
@@ -87,12 +89,7 @@ export class SegmentWriter {
 
   /** A Sync with the answer's fate; in copy-in mode the server ignores it, so nothing is expected. */
   sync(fate: number): void {
-    const backend = this.#backend;
-    if (!backend.isCopyIn) {
-      backend.plan.expect(Expect.SYNC, fate);
-      backend.hasUnsynced = false;
-      backend.segment++;
-    }
+    this.#expectSync(fate);
     this.#batch.add(SYNC_FRAME);
   }
 
@@ -132,6 +129,14 @@ export class SegmentWriter {
     this.#batch.add(bytes);
   }
 
+  #expectSync(fate: number): void {
+    const backend = this.#backend;
+    if (backend.isCopyIn) return;
+    backend.plan.expect(Expect.SYNC, fate);
+    backend.hasUnsynced = false;
+    backend.segment++;
+  }
+
   /** What is executed decides in what state the session will be when all of it has been. */
   #foresee(operation: Operation): void {
     const running = runningClassOf(operation);
@@ -149,15 +154,19 @@ export class SegmentWriter {
     }
   }
 
-  #extended(kind: number, bytes: Uint8Array): void {
+  #extended(kind: number, message: Span): void {
     this.#backend.plan.expect(kind);
     this.#backend.hasUnsynced = true;
-    this.#batch.add(bytes);
+    this.#add(message);
   }
 
   /** Query and FunctionCall end what a Sync would end, unless the server skips them; the plan knows that. */
-  #endingWithReady(bytes: Uint8Array): void {
+  #endingWithReady(message: Span): void {
     this.#backend.hasUnsynced = false;
-    this.#batch.add(bytes);
+    this.#add(message);
+  }
+
+  #add({ chunk, start, end }: Span): void {
+    this.#batch.add(chunk, start, end);
   }
 }

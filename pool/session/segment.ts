@@ -83,6 +83,7 @@ export class Segment {
 
 /** What it keeps in memory; an error of ours may quote a long name. */
 function sizeOf(operation: Operation): number {
-  if ("bytes" in operation) return operation.bytes.length;
-  return operation.kind === "fail" ? operation.error.length : operation.answer.length;
+  if (operation.kind === "fail") return operation.error.length;
+  if (operation.kind === "refused_query") return operation.answer.length;
+  return operation.end - operation.start;
 }

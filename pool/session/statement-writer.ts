@@ -13,7 +13,7 @@ import {
   encodeDescribeStatement,
   encodeParse,
 } from "../wire/frontend-messages.ts";
-import { Status } from "../wire/message-types.ts";
+import { type Span, Status } from "../wire/message-types.ts";
 import type { ClientStatement, ClientStatements } from "./client-statements.ts";
 import type { Operation } from "./operation.ts";
 import type { OutputBatch } from "./output-batch.ts";
@@ -44,19 +44,19 @@ export class StatementWriter {
     this.#batch.add(FAILING_BIND_FRAME);
   }
 
-  parse(bytes: Uint8Array, statement: ClientStatement): void {
+  parse(message: Span, statement: ClientStatement): void {
     const backend = this.#backend;
     backend.hasUnsynced = true;
     if (statement.ownServerName !== undefined) {
       backend.plan.expect(Expect.PARSE, Fate.FORWARD, {
         failed: () => this.#clientStatements.undoParse(statement),
       });
-      this.#batch.add(bytes);
+      this.#add(message);
       return;
     }
     const { registered } = statement;
     if (registered === undefined || !this.#isNaming) {
-      this.#parseUnnamed(statement, Fate.FORWARD, statement.name === "" ? bytes : undefined);
+      this.#parseUnnamed(statement, Fate.FORWARD, statement.name === "" ? message : undefined);
       return;
     }
     const presence = backend.statements.presence(registered, backend.segment);
@@ -68,7 +68,7 @@ export class StatementWriter {
   }
 
   bind(operation: Extract<Operation, { kind: "bind" }>): void {
-    const { bytes, message, statement } = operation;
+    const { chunk, start, end, message, statement } = operation;
     const backend = this.#backend;
     backend.hasUnsynced = true;
     const name = statement === undefined ? undefined : this.#ensure(statement);
@@ -78,14 +78,14 @@ export class StatementWriter {
     }
     backend.plan.expect(Expect.BIND);
     if (name === undefined || (name.length === 0 && message.statement === "")) {
-      this.#batch.add(bytes);
+      this.#add(operation);
       return;
     }
-    this.#batch.add(encodeBindHead(bytes, message, name));
-    this.#batch.add(bytes.subarray(message.tailOffset));
+    this.#batch.add(encodeBindHead(chunk, start, message, name));
+    this.#batch.add(chunk, message.tailOffset, end);
   }
 
-  describe(bytes: Uint8Array, statement: ClientStatement | undefined): void {
+  describe(message: Span, statement: ClientStatement | undefined): void {
     const backend = this.#backend;
     backend.hasUnsynced = true;
     const name = statement === undefined ? undefined : this.#ensure(statement);
@@ -94,12 +94,13 @@ export class StatementWriter {
       return;
     }
     backend.plan.expect(Expect.DESCRIBE);
-    this.#batch.add(name === undefined ? bytes : encodeDescribeStatement(name));
+    if (name === undefined) this.#add(message);
+    else this.#batch.add(encodeDescribeStatement(name));
   }
 
   /** A shared statement stays on the server for the next client that prepares the same text. */
   close(operation: Extract<Operation, { kind: "close_statement" }>): void {
-    const { bytes, statement, mayExistOnServer } = operation;
+    const { statement, mayExistOnServer } = operation;
     const { plan, statements } = this.#backend;
     this.#backend.hasUnsynced = true;
     const restore = (): void => {
@@ -113,7 +114,7 @@ export class StatementWriter {
     } else {
       statements.unnamedDropped();
       plan.expect(Expect.CLOSE, Fate.FORWARD, { failed: restore });
-      this.#batch.add(bytes);
+      this.#add(operation);
     }
   }
 
@@ -164,8 +165,8 @@ export class StatementWriter {
     this.#batch.add(encodeCloseStatement(registered.serverName));
   }
 
-  /** `bytes`: the client's own unnamed Parse; undefined to make one of the kept text. */
-  #parseUnnamed(statement: ClientStatement, fate: number, bytes: Uint8Array | undefined): void {
+  /** `message`: the client's own unnamed Parse; undefined to make one of the kept text. */
+  #parseUnnamed(statement: ClientStatement, fate: number, message: Span | undefined): void {
     const { plan, statements, segment } = this.#backend;
     const change = statements.unnamedSent(statement, segment);
     plan.expect(Expect.PARSE, fate, {
@@ -175,7 +176,12 @@ export class StatementWriter {
         if (fate === Fate.FORWARD) this.#clientStatements.undoParse(statement);
       },
     });
-    this.#batch.add(bytes ?? encodeParse(UNNAMED, statement.tail ?? UNNAMED));
+    if (message !== undefined) this.#add(message);
+    else this.#batch.add(encodeParse(UNNAMED, statement.tail ?? UNNAMED));
+  }
+
+  #add({ chunk, start, end }: Span): void {
+    this.#batch.add(chunk, start, end);
   }
 
   /** Sees to it that the server has the statement; returns the name it has there, or undefined when it can't be had again. */

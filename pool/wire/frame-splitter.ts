@@ -2,8 +2,8 @@
 import { HEADER_BYTES, WHOLE_FRAME_MAX, concatBytes, readInt32 } from "./message-types.ts";
 
 export interface FrameSink {
-  /** A whole frame, header included; a view into the chunk it came in, valid for as long as it is kept. */
-  frame(type: number, bytes: Uint8Array): void;
+  /** A whole frame, header included, lies in `chunk` from `start` to `end`; valid for as long as the chunk is kept. */
+  frame(type: number, chunk: Uint8Array, start: number, end: number): void;
   /** A frame larger than WHOLE_FRAME_MAX begins: its first WHOLE_FRAME_MAX bytes, and its size in all. */
   largeStart(type: number, prefix: Uint8Array, sizeBytes: number): void;
   /** The next bytes of the large frame. */
@@ -87,82 +87,84 @@ export class FrameSplitter {
 
   #run(chunk: Uint8Array): void {
     this.#isRunning = true;
-    let rest = chunk;
-    while (rest.length > 0 && !this.#isBroken) {
+    let offset = 0;
+    while (offset < chunk.length && !this.#isBroken) {
       if (this.#isSuspended) {
-        this.#backlog.unshift(rest);
+        this.#backlog.unshift(offset === 0 ? chunk : chunk.subarray(offset));
         break;
       }
-      rest = this.#take(rest);
+      offset = this.#take(chunk, offset);
     }
     this.#isRunning = false;
   }
 
-  /** Delivers at most one frame or one part of a large one; returns what is left of the chunk. */
-  #take(chunk: Uint8Array): Uint8Array {
+  /** Delivers at most one frame or one part of a large one; returns where the rest of the chunk begins. */
+  #take(chunk: Uint8Array, offset: number): number {
     if (this.#largeLeft > 0) {
-      const part = chunk.length <= this.#largeLeft ? chunk : chunk.subarray(0, this.#largeLeft);
-      this.#largeLeft -= part.length;
+      const end = Math.min(chunk.length, offset + this.#largeLeft);
+      this.#largeLeft -= end - offset;
+      const part = offset === 0 && end === chunk.length ? chunk : chunk.subarray(offset, end);
       this.#sink.largeBytes(part, this.#largeLeft === 0);
-      return chunk.subarray(part.length);
+      return end;
     }
-    if (this.#piecesBytes === 0 && chunk.length >= HEADER_BYTES) return this.#takeFresh(chunk);
-    return this.#takePieces(chunk);
+    if (this.#piecesBytes === 0 && chunk.length - offset >= HEADER_BYTES) {
+      return this.#takeFresh(chunk, offset);
+    }
+    return this.#takePieces(chunk, offset);
   }
 
-  #takeFresh(chunk: Uint8Array): Uint8Array {
-    const size = this.#frameSize(chunk);
-    if (size === 0) return chunk;
-    const wanted = Math.min(size, WHOLE_FRAME_MAX);
-    if (chunk.length < wanted) {
+  #takeFresh(chunk: Uint8Array, offset: number): number {
+    const size = this.#frameSize(chunk, offset);
+    if (size === 0) return offset;
+    const end = offset + Math.min(size, WHOLE_FRAME_MAX);
+    if (chunk.length < end) {
       // A copy: a view would keep all of a large chunk for the sake of its last bytes.
-      this.#pieces.push(chunk.slice());
-      this.#piecesBytes = chunk.length;
-      return chunk.subarray(chunk.length);
+      this.#pieces.push(chunk.slice(offset));
+      this.#piecesBytes = chunk.length - offset;
+      return chunk.length;
     }
-    this.#deliver(chunk.subarray(0, wanted), size);
-    return chunk.subarray(wanted);
+    this.#deliver(chunk, offset, end, size);
+    return end;
   }
 
-  #takePieces(chunk: Uint8Array): Uint8Array {
-    let used = 0;
+  #takePieces(chunk: Uint8Array, offset: number): number {
+    let from = offset;
     if (this.#piecesBytes < HEADER_BYTES) {
-      used = Math.min(HEADER_BYTES - this.#piecesBytes, chunk.length);
-      this.#pieces.push(chunk.subarray(0, used));
-      this.#piecesBytes += used;
-      if (this.#piecesBytes < HEADER_BYTES) return chunk.subarray(used);
+      from = Math.min(offset + HEADER_BYTES - this.#piecesBytes, chunk.length);
+      this.#pieces.push(chunk.slice(offset, from));
+      this.#piecesBytes += from - offset;
+      if (this.#piecesBytes < HEADER_BYTES) return from;
       this.#pieces = [concatBytes(this.#pieces)];
     }
-    const header = this.#pieces[0] ?? chunk;
-    const size = this.#frameSize(header);
-    if (size === 0) return chunk;
+    const size = this.#frameSize(this.#pieces[0] ?? chunk, 0);
+    if (size === 0) return offset;
     const wanted = Math.min(size, WHOLE_FRAME_MAX) - this.#piecesBytes;
-    const piece = chunk.subarray(used, used + wanted);
-    if (piece.length > 0) this.#pieces.push(piece);
+    const end = Math.min(from + wanted, chunk.length);
+    if (end > from) this.#pieces.push(chunk.slice(from, end));
     if (this.#pieces.length > PIECES_MAX) this.#pieces = [concatBytes(this.#pieces)];
-    this.#piecesBytes += piece.length;
-    if (piece.length === wanted) {
+    this.#piecesBytes += end - from;
+    if (end - from === wanted) {
       const whole = concatBytes(this.#pieces);
       this.#pieces = [];
       this.#piecesBytes = 0;
-      this.#deliver(whole, size);
+      this.#deliver(whole, 0, whole.length, size);
     }
-    return chunk.subarray(used + piece.length);
+    return end;
   }
 
-  #deliver(bytes: Uint8Array, size: number): void {
-    const type = bytes[0] ?? 0;
+  #deliver(chunk: Uint8Array, start: number, end: number, size: number): void {
+    const type = chunk[start] ?? 0;
     if (size <= WHOLE_FRAME_MAX) {
-      this.#sink.frame(type, bytes);
+      this.#sink.frame(type, chunk, start, end);
       return;
     }
-    this.#largeLeft = size - bytes.length;
-    this.#sink.largeStart(type, bytes, size);
+    this.#largeLeft = size - (end - start);
+    this.#sink.largeStart(type, chunk.subarray(start, end), size);
   }
 
   /** The frame's size with its header, or 0 after a violation. */
-  #frameSize(header: Uint8Array): number {
-    const length = readInt32(header, 1);
+  #frameSize(chunk: Uint8Array, offset: number): number {
+    const length = readInt32(chunk, offset + 1);
     if (length >= 4 && length < this.#frameBytesMax) return length + 1;
     this.#isBroken = true;
     this.#sink.violation(

@@ -1,27 +1,33 @@
-// Reads the few fields of frontend messages that routing depends on, and writes the ones that renaming changes. Pure functions over whole frames.
-import { Frontend, HEADER_BYTES, readInt32, writeInt32 } from "./message-types.ts";
+// Reads the few fields of frontend messages that routing depends on, and writes the ones that renaming changes. Pure.
+import { Frontend, HEADER_BYTES, copyRange, readInt32, writeInt32 } from "./message-types.ts";
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
-/** Index of the NUL that ends the string at `from`, or -1 when the frame ends first. */
-function endOfString(frame: Uint8Array, from: number): number {
-  return frame.indexOf(0, from);
+/** Index of the NUL that ends the string at `from`, or -1 when the message ends first. */
+function endOfString(chunk: Uint8Array, from: number, end: number): number {
+  const at = chunk.indexOf(0, from);
+  return at < end ? at : -1;
 }
 
 /** Any byte to one character, so that two names are equal exactly when their bytes are. */
 export function latin1(bytes: Uint8Array, from: number, to: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1", from, to);
+  return from === to ? "" : Buffer.prototype.toString.call(bytes, "latin1", from, to);
 }
 
 function utf8(bytes: Uint8Array, from: number, to: number): string {
-  return decoder.decode(bytes.subarray(from, to));
+  return Buffer.prototype.toString.call(bytes, "utf8", from, to);
 }
 
-/** Query: the text, or undefined when the frame is malformed. */
-export function readQuery(frame: Uint8Array): string | undefined {
-  const end = endOfString(frame, HEADER_BYTES);
-  return end === frame.length - 1 ? utf8(frame, HEADER_BYTES, end) : undefined;
+// Each reads the whole message that lies in `chunk` from `start` to `end`; offsets are the chunk's. Undefined: it is malformed.
+
+/** Query: the text. */
+export function readQuery(
+  chunk: Uint8Array,
+  start: number = 0,
+  end: number = chunk.length,
+): string | undefined {
+  const textEnd = endOfString(chunk, start + HEADER_BYTES, end);
+  return textEnd === end - 1 ? utf8(chunk, start + HEADER_BYTES, textEnd) : undefined;
 }
 
 export interface ParseMessage {
@@ -32,16 +38,20 @@ export interface ParseMessage {
   readonly tailOffset: number;
 }
 
-export function readParse(frame: Uint8Array): ParseMessage | undefined {
-  const nameEnd = endOfString(frame, HEADER_BYTES);
+export function readParse(
+  chunk: Uint8Array,
+  start: number = 0,
+  end: number = chunk.length,
+): ParseMessage | undefined {
+  const nameEnd = endOfString(chunk, start + HEADER_BYTES, end);
   if (nameEnd < 0) return undefined;
-  const textEnd = endOfString(frame, nameEnd + 1);
-  if (textEnd < 0 || textEnd + 3 > frame.length) return undefined;
-  const typeCount = ((frame[textEnd + 1] ?? 0) << 8) | (frame[textEnd + 2] ?? 0);
-  if (textEnd + 3 + typeCount * 4 !== frame.length) return undefined;
+  const textEnd = endOfString(chunk, nameEnd + 1, end);
+  if (textEnd < 0 || textEnd + 3 > end) return undefined;
+  const typeCount = ((chunk[textEnd + 1] ?? 0) << 8) | (chunk[textEnd + 2] ?? 0);
+  if (textEnd + 3 + typeCount * 4 !== end) return undefined;
   return {
-    name: latin1(frame, HEADER_BYTES, nameEnd),
-    text: utf8(frame, nameEnd + 1, textEnd),
+    name: latin1(chunk, start + HEADER_BYTES, nameEnd),
+    text: utf8(chunk, nameEnd + 1, textEnd),
     tailOffset: nameEnd + 1,
   };
 }
@@ -54,13 +64,17 @@ export interface BindMessage {
 }
 
 /** Also reads a prefix of a Bind, as long as both names are in it. */
-export function readBind(frame: Uint8Array): BindMessage | undefined {
-  const portalEnd = endOfString(frame, HEADER_BYTES);
+export function readBind(
+  chunk: Uint8Array,
+  start: number = 0,
+  end: number = chunk.length,
+): BindMessage | undefined {
+  const portalEnd = endOfString(chunk, start + HEADER_BYTES, end);
   if (portalEnd < 0) return undefined;
-  const statementEnd = endOfString(frame, portalEnd + 1);
+  const statementEnd = endOfString(chunk, portalEnd + 1, end);
   if (statementEnd < 0) return undefined;
   return {
-    statement: latin1(frame, portalEnd + 1, statementEnd),
+    statement: latin1(chunk, portalEnd + 1, statementEnd),
     statementOffset: portalEnd + 1,
     tailOffset: statementEnd + 1,
   };
@@ -72,14 +86,18 @@ export interface NamedObject {
 }
 
 /** Describe and Close: what they name. */
-export function readNamedObject(frame: Uint8Array): NamedObject | undefined {
-  const kind = frame[HEADER_BYTES];
-  const end = endOfString(frame, HEADER_BYTES + 1);
-  if (end !== frame.length - 1) return undefined;
+export function readNamedObject(
+  chunk: Uint8Array,
+  start: number = 0,
+  end: number = chunk.length,
+): NamedObject | undefined {
+  const kind = chunk[start + HEADER_BYTES];
+  const nameStart = start + HEADER_BYTES + 1;
+  if (nameStart >= end || endOfString(chunk, nameStart, end) !== end - 1) return undefined;
   if (kind !== STATEMENT && kind !== PORTAL) return undefined;
   return {
     kind: kind === STATEMENT ? "statement" : "portal",
-    name: latin1(frame, HEADER_BYTES + 1, end),
+    name: latin1(chunk, nameStart, end - 1),
   };
 }
 
@@ -97,21 +115,23 @@ export function encodeParse(serverName: Uint8Array, tail: Uint8Array): Uint8Arra
 }
 
 /**
- * The first part of a Bind under another statement name: header, portal, statement. What follows `message.tailOffset` in the
- * original is to be sent behind it, which keeps the parameters uncopied.
+ * The first part of the Bind that begins at `start`, under another statement name: header, portal, statement. What follows
+ * `message.tailOffset` in the original is to be sent behind it, which keeps the parameters uncopied.
  */
 export function encodeBindHead(
-  frame: Uint8Array,
+  chunk: Uint8Array,
+  start: number,
   message: BindMessage,
   serverName: Uint8Array,
 ): Uint8Array {
-  const portal = frame.subarray(HEADER_BYTES, message.statementOffset);
-  const head = new Uint8Array(HEADER_BYTES + portal.length + serverName.length + 1);
-  const oldHeadBytes = message.tailOffset;
+  const portalStart = start + HEADER_BYTES;
+  const nameAt = HEADER_BYTES + message.statementOffset - portalStart;
+  const head = new Uint8Array(nameAt + serverName.length + 1);
+  const oldHeadBytes = message.tailOffset - start;
   head[0] = Frontend.BIND;
-  writeInt32(head, 1, readInt32(frame, 1) - oldHeadBytes + head.length);
-  head.set(portal, HEADER_BYTES);
-  head.set(serverName, HEADER_BYTES + portal.length);
+  writeInt32(head, 1, readInt32(chunk, start + 1) - oldHeadBytes + head.length);
+  copyRange(head, HEADER_BYTES, chunk, portalStart, message.statementOffset);
+  copyRange(head, nameAt, serverName, 0, serverName.length);
   return head;
 }
 

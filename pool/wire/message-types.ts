@@ -74,6 +74,34 @@ export function writeInt32(bytes: Uint8Array, offset: number, value: number): vo
   bytes[offset + 3] = value;
 }
 
+/** Part of a chunk that was read from a socket. A view of its own would cost more than reading the message does. */
+export interface Span {
+  readonly chunk: Uint8Array;
+  readonly start: number;
+  /** Behind the last byte. */
+  readonly end: number;
+}
+
+/** Copies a part of `source` to `target` at `at`, without a view of either. */
+export function copyRange(
+  target: Uint8Array,
+  at: number,
+  source: Uint8Array,
+  start: number,
+  end: number,
+): void {
+  if (end - start <= LOOP_BYTES_MAX) {
+    for (let i = start; i < end; i++) target[at + i - start] = source[i] ?? 0;
+  } else if (start === 0 && end === source.length) {
+    target.set(source, at);
+  } else {
+    Buffer.prototype.copy.call(source, target, at, start, end);
+  }
+}
+
+/** Up to here a loop is faster than a call into the runtime. */
+const LOOP_BYTES_MAX = 24;
+
 export function concatBytes(pieces: readonly Uint8Array[]): Uint8Array {
   let size = 0;
   for (const piece of pieces) size += piece.length;

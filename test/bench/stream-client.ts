@@ -64,10 +64,10 @@ class StreamClient implements FrameSink {
     this.#done.resolve({ mark: "failed", reason });
   }
 
-  frame(type: number, bytes: Uint8Array): void {
+  frame(type: number, chunk: Uint8Array, start: number, end: number): void {
     if (type === Backend.DATA_ROW) this.#rowCount++;
-    else if (type === Backend.AUTHENTICATION) this.#authenticate(bytes);
-    else if (type === Backend.ERROR_RESPONSE) this.fail(errorText(bytes));
+    else if (type === Backend.AUTHENTICATION) this.#authenticate(chunk.subarray(start, end));
+    else if (type === Backend.ERROR_RESPONSE) this.fail(errorText(chunk.subarray(start, end)));
     else if (type === Backend.READY_FOR_QUERY) this.#ready();
   }
 

@@ -43,7 +43,11 @@ export class WebSocketPeer {
     socket.binaryType = "arraybuffer";
     const splitter = new FrameSplitter(
       {
-        frame: (type, bytes) => this.frames.push({ type: String.fromCharCode(type), bytes }),
+        frame: (type, chunk, start, end) =>
+          this.frames.push({
+            type: String.fromCharCode(type),
+            bytes: chunk.subarray(start, end),
+          }),
         largeStart: () => {},
         largeBytes: () => {},
         violation: (reason) => {

@@ -89,7 +89,7 @@ function run(
   const reader = new ReplyReader(plan, {
     readyForQuery: (status) => events.push(`ready ${status}`),
     parameterStatus: note("parameter"),
-    commandComplete: note("complete"),
+    commandComplete: (chunk, start, end) => note("complete")(chunk.subarray(start, end)),
     copyIn: () => events.push("copy in"),
     fatalError: note("fatal"),
     errorResponse: note("error"),

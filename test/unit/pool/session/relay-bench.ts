@@ -239,7 +239,7 @@ export class BenchClient implements RelayClient {
     this.relay = new Relay(this, environment, identity, positions);
     this.#splitter = new FrameSplitter(
       {
-        frame: (type, bytes) => this.relay.frame(type, bytes),
+        frame: (type, chunk, start, end) => this.relay.frame(type, chunk, start, end),
         largeStart: (type, prefix) => this.relay.largeStart(type, prefix),
         largeBytes: (bytes, isLast) => this.relay.largeBytes(bytes, isLast),
         violation: () => this.relay.leave(false),

@@ -6,10 +6,12 @@ import { client, int32 } from "#test/support/wire-frames.ts";
 
 class Recorder implements FrameSink {
   readonly events: string[] = [];
+  readonly frames: Uint8Array[] = [];
   onFrame: (() => void) | undefined;
 
-  frame(type: number, bytes: Uint8Array): void {
-    this.events.push(`${String.fromCharCode(type)} ${bytes.length}`);
+  frame(type: number, chunk: Uint8Array, start: number, end: number): void {
+    this.events.push(`${String.fromCharCode(type)} ${end - start}`);
+    this.frames.push(chunk.subarray(start, end));
     this.onFrame?.();
   }
 

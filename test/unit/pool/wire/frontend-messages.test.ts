@@ -13,7 +13,7 @@ import {
   readQuery,
 } from "#pool/wire/frontend-messages.ts";
 import { encodeFrame } from "#pool/wire/backend-messages.ts";
-import { Frontend, concatBytes } from "#pool/wire/message-types.ts";
+import { Frontend, HEADER_BYTES, concatBytes } from "#pool/wire/message-types.ts";
 import { client, int16 } from "#test/support/wire-frames.ts";
 
 const encoder = new TextEncoder();
@@ -106,7 +106,7 @@ describe("Bind", () => {
       const message = readBind(original);
       if (message === undefined) throw new Error("unreadable");
 
-      const head = encodeBindHead(original, message, encoder.encode(name));
+      const head = encodeBindHead(original, 0, message, encoder.encode(name));
 
       expect(concatBytes([head, original.subarray(message.tailOffset)])).toEqual(
         client.bind("portal", name, ["one", null]),
@@ -142,3 +142,44 @@ describe("Describe and Close", () => {
     expect(encodeCloseStatement(name)).toEqual(client.closeStatement("wg_7"));
   });
 });
+
+describe("inside a chunk", () => {
+  const behind = client.query("select 2");
+  const messages: readonly [string, Uint8Array, Reader][] = [
+    ["Query", client.query("select 1"), readQuery],
+    ["Parse", client.parse("s1", "select $1", [23]), readParse],
+    ["Bind", client.bind("p", "s1", ["one"]), readBind],
+    ["Describe", client.describeStatement("s1"), readNamedObject],
+  ];
+
+  test.each(messages)("%s is read as it is alone, whatever stands around it", (_, bytes, read) => {
+    const chunk = concatBytes([behind, bytes, behind]);
+    const offset = behind.length;
+
+    const alone = read(bytes);
+    const inside = read(chunk, offset, offset + bytes.length);
+
+    expect(shifted(inside, offset)).toEqual(shifted(alone, 0));
+  });
+
+  test.each(messages)(
+    "%s without its NUL does not read on into the next message",
+    (_, bytes, read) => {
+      const cut = bytes.slice(0, 7).fill(0x61, HEADER_BYTES);
+
+      expect(read(concatBytes([cut, behind]), 0, cut.length)).toBeUndefined();
+    },
+  );
+});
+
+/** Offsets counted from the message's beginning. */
+function shifted(read: unknown, offset: number): unknown {
+  if (typeof read !== "object" || read === null) return read;
+  const entries = Object.entries(read).map(([key, value]) => [
+    key,
+    typeof value === "number" ? value - offset : value,
+  ]);
+  return Object.fromEntries(entries);
+}
+
+type Reader = (chunk: Uint8Array, start?: number, end?: number) => unknown;

@@ -7,7 +7,8 @@ function framesOf(bytes: Uint8Array): { type: string; bytes: Uint8Array }[] {
   const frames: { type: string; bytes: Uint8Array }[] = [];
   const splitter = new FrameSplitter(
     {
-      frame: (type, frame) => frames.push({ type: String.fromCharCode(type), bytes: frame }),
+      frame: (type, chunk, start, end) =>
+        frames.push({ type: String.fromCharCode(type), bytes: chunk.subarray(start, end) }),
       largeStart: (type, prefix) => frames.push({ type: String.fromCharCode(type), bytes: prefix }),
       largeBytes: () => {},
       violation: (reason) => {
