@@ -12,6 +12,7 @@ import { readCommandTag, readErrorFields, readParameterStatus } from "../wire/ba
 import { TERMINATE_FRAME, encodeQuery } from "../wire/frontend-messages.ts";
 import { HEADER_BYTES, Status } from "../wire/message-types.ts";
 import { BackendStatements } from "./backend-statements.ts";
+import { OutputBatch } from "./output-batch.ts";
 
 /** Whoever has the lease. */
 export interface BackendHolder extends ReplySink {
@@ -71,6 +72,8 @@ export class BackendConnection implements PooledConnection, ReplyObserver {
   readonly createdAt: number;
   readonly plan = new ReplyPlan();
   readonly statements = new BackendStatements();
+  /** What the holder has written and not sent. */
+  readonly batch = new OutputBatch();
   readonly parameters: Map<string, string>;
   onClosed: (() => void) | undefined;
   /** Transaction status of the last ReadyForQuery. */

@@ -127,6 +127,7 @@ export class UserPool<C extends PooledConnection> {
         this.#queue.forgetHome(home);
       }
     }
+    this.#queue.stopWatching();
     return this.#ledger.homes().length > 0;
   }
 
@@ -135,6 +136,7 @@ export class UserPool<C extends PooledConnection> {
     for (const waiter of this.#queue.all()) {
       this.#queue.refuse(waiter, createError());
     }
+    this.#queue.stopWatching();
     const now = this.#host.clock.now();
     for (const home of this.#ledger.homes()) {
       this.#endFree(home, () => true, now);

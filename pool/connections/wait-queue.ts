@@ -17,7 +17,6 @@ export interface Waiter<C extends PooledConnection> {
   readonly queuedAt: number;
   /** At most one at a time: a waiter never occupies two slots. */
   attempt: Attempt<C> | undefined;
-  timer: Timer | undefined;
   /** One per home while it waits. */
   places: readonly Place<Waiter<C>>[];
 }
@@ -44,6 +43,9 @@ export class WaitQueue<C extends PooledConnection> {
   readonly #byHome = new Map<ServerConnections<C>, WaiterList<Waiter<C>>>();
   /** Attempts that nobody counts on: the next request that they fit takes one over. */
   readonly #orphans = new Set<Attempt<C>>();
+  #timer: Timer | undefined;
+  /** The earliest deadline that anybody may have, in clock milliseconds; those who left may have had it. */
+  #watchedUntil = Number.POSITIVE_INFINITY;
   /** Decided, but not told yet. */
   readonly #undelivered = new Map<LeaseRequest<C>, C | undefined>();
 
@@ -75,7 +77,6 @@ export class WaitQueue<C extends PooledConnection> {
       homes,
       queuedAt,
       attempt: undefined,
-      timer: undefined,
       places: [],
     };
   }
@@ -91,8 +92,7 @@ export class WaitQueue<C extends PooledConnection> {
       return list.add(waiter);
     });
     this.#counters.waits += 1;
-    const delayMs = Math.max(0, waiter.request.deadline - waiter.queuedAt);
-    waiter.timer = this.#clock.schedule(delayMs, () => this.#timedOut(waiter));
+    this.#watch(waiter.request.deadline, waiter.queuedAt);
   }
 
   /** The lease has begun; the waiter is told when the deliveries are flushed. */
@@ -184,18 +184,46 @@ export class WaitQueue<C extends PooledConnection> {
     return false;
   }
 
+  /** No timer is left behind where nobody waits. */
+  stopWatching(): void {
+    if (this.#byRequest.size > 0) return;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#watchedUntil = Number.POSITIVE_INFINITY;
+  }
+
+  /** One timer for all: nearly every waiter is served long before its deadline, and would only start and stop its own. */
+  #watch(deadline: number, now: number): void {
+    if (deadline >= this.#watchedUntil) return;
+    this.#timer?.cancel();
+    this.#watchedUntil = deadline;
+    this.#timer = this.#clock.schedule(Math.max(0, deadline - now), () => this.#timeOut());
+  }
+
+  #timeOut(): void {
+    const now = this.#clock.now();
+    this.#timer = undefined;
+    this.#watchedUntil = Number.POSITIVE_INFINITY;
+    let next = Number.POSITIVE_INFINITY;
+    for (const waiter of this.all()) {
+      const { deadline } = waiter.request;
+      if (deadline <= now) this.#timedOut(waiter);
+      else next = Math.min(next, deadline);
+    }
+    this.#watch(next, now);
+    this.#deliveries.flush();
+  }
+
   #timedOut(waiter: Waiter<C>): void {
     this.#counters.timeouts += 1;
     const error = new PoolError("ERR_QUERY_WAIT_TIMEOUT", "query_wait_timeout", {
       sqlState: "57014",
     });
     this.refuse(waiter, error);
-    this.#deliveries.flush();
   }
 
   /** Leaves no gap: those behind keep their order, and what was under way for it passes on. */
   #remove(waiter: Waiter<C>): void {
-    waiter.timer?.cancel();
     this.#byRequest.delete(waiter.request);
     for (const place of waiter.places) {
       place.list.remove(place);

@@ -12,5 +12,5 @@ export interface RouteRequest {
   /** Clock milliseconds: until then a primary is waited for if there is none. */
   readonly deadline: number;
   /** Why a read has `primary` access; a write has none. */
-  readonly pinnedReason?: "pinned" | "position_unknown";
+  readonly pinnedReason?: "pinned" | "position_unknown" | undefined;
 }

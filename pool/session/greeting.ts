@@ -59,9 +59,12 @@ export class Greetings {
 
   async #ask(identity: RelayIdentity): Promise<ReadonlyMap<string, string>> {
     const { pools, clock } = this.#environment;
-    const seeker = new LeaseSeeker(this.#environment, identity);
     const backend = await new Promise<BackendConnection>((resolve, reject) => {
-      seeker.seek({ access: "primary", positions: [], found: resolve, failed: reject });
+      const owner = { found: resolve, failed: reject };
+      new LeaseSeeker(this.#environment, identity, owner).seek({
+        access: "primary",
+        positions: [],
+      });
     });
     const { appliedParameters, appliedNames } = backend;
     try {

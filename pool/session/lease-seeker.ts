@@ -1,20 +1,24 @@
 // Finds a server and a connection for one segment: route, wait for the replica or the queue, and check again what waiting may have changed.
 import type { BackendConnection } from "../backend/backend-connection.ts";
 import type { LeaseRequest } from "../connections/pooled-connection.ts";
+import type { StartupProfile } from "../connections/startup-profile.ts";
 import type { Position } from "../consistency/position.ts";
 import { PoolError, type PoolErrorCode } from "../errors.ts";
-import type { Route } from "../routing/server.ts";
+import type { RouteRequest } from "../routing/route-request.ts";
+import type { Route, Server } from "../routing/server.ts";
 import type { RelayEnvironment, RelayIdentity } from "./relay-environment.ts";
 
-export interface Seeking {
+/** Whom a lease is sought for. Exactly one of the two is called for each search that is not stopped, maybe before `seek` returns. */
+export interface LeaseOwner {
+  found(backend: BackendConnection, route: Route): void;
+  failed(error: PoolError): void;
+}
+
+export interface Wanted {
   readonly access: "read" | "primary";
   readonly positions: readonly Position[];
   /** Why a read is sought a primary for. */
-  readonly pinnedReason?: "pinned" | "position_unknown";
-  /** May be called before `seek` returns. */
-  found(backend: BackendConnection, route: Route): void;
-  /** May be called before `seek` returns. */
-  failed(error: PoolError): void;
+  readonly pinnedReason?: RouteRequest["pinnedReason"];
 }
 
 /** What PostgreSQL says to a statement that a cancel request has ended. */
@@ -31,136 +35,166 @@ const UNREACHABLE: ReadonlySet<PoolErrorCode> = new Set<PoolErrorCode>([
   "ERR_SERVER_PROTOCOL",
 ]);
 
+const UNROUTED: Route = { role: "primary", servers: [], reason: "write" };
+
+/** One attempt, as router and pool see it. Never used for a second: the pool tells requests apart by identity. */
+class Search implements RouteRequest, LeaseRequest<BackendConnection> {
+  readonly #seeker: LeaseSeeker;
+  readonly profile: StartupProfile;
+  readonly principal: string;
+  readonly startupOptions = "";
+  readonly access: "read" | "primary";
+  readonly positions: readonly Position[];
+  readonly pinnedReason: RouteRequest["pinnedReason"];
+  readonly deadline: number;
+  route: Route = UNROUTED;
+  /** The pool has it in its queue. */
+  isQueued = false;
+
+  constructor(
+    seeker: LeaseSeeker,
+    { profile, principal }: RelayIdentity,
+    { access, positions, pinnedReason }: Wanted,
+    deadline: number,
+  ) {
+    this.#seeker = seeker;
+    this.profile = profile;
+    this.principal = principal;
+    this.access = access;
+    this.positions = positions;
+    this.pinnedReason = pinnedReason;
+    this.deadline = deadline;
+  }
+
+  get consistency(): StartupProfile["consistency"] {
+    return this.profile.consistency;
+  }
+
+  get waitMs(): number {
+    return this.profile.consistencyWaitMs;
+  }
+
+  get servers(): readonly Server[] {
+    return this.route.servers;
+  }
+
+  granted(backend: BackendConnection): void {
+    this.isQueued = false;
+    this.#seeker.granted(this, backend);
+  }
+
+  refused(error: Error): void {
+    this.isQueued = false;
+    this.#seeker.refused(this, error);
+  }
+}
+
 export class LeaseSeeker {
   readonly #environment: RelayEnvironment;
   readonly #identity: RelayIdentity;
-  /** Raised by every end of a search: an answer for an older number is for nobody. */
-  #attempt = 0;
-  #isSeeking = false;
-  #request: LeaseRequest<BackendConnection> | undefined;
+  readonly #owner: LeaseOwner;
+  #search: Search | undefined;
 
-  constructor(environment: RelayEnvironment, identity: RelayIdentity) {
+  constructor(environment: RelayEnvironment, identity: RelayIdentity, owner: LeaseOwner) {
     this.#environment = environment;
     this.#identity = identity;
+    this.#owner = owner;
   }
 
   get isSeeking(): boolean {
-    return this.#isSeeking;
+    return this.#search !== undefined;
   }
 
   /** One search at a time. */
-  seek(seeking: Seeking): void {
-    const { profile } = this.#identity;
-    this.#isSeeking = true;
-    this.#route(seeking, this.#environment.clock.now() + profile.queryWaitTimeoutMs);
+  seek(wanted: Wanted): void {
+    const { queryWaitTimeoutMs } = this.#identity.profile;
+    this.#route(wanted, this.#environment.clock.now() + queryWaitTimeoutMs);
   }
 
-  /** Gives the search up; neither callback comes any more. */
+  /** Gives the search up; the owner hears nothing of it any more. */
   stop(): void {
-    this.#attempt++;
-    this.#isSeeking = false;
-    const request = this.#request;
-    this.#request = undefined;
-    if (request !== undefined) this.#environment.pools.abandon(request);
+    const search = this.#search;
+    this.#search = undefined;
+    if (search?.isQueued === true) this.#environment.pools.abandon(search);
   }
 
-  #route(seeking: Seeking, deadline: number): void {
-    const { profile, cluster } = this.#identity;
-    const attempt = ++this.#attempt;
-    const routed = cluster.route({
-      access: seeking.access,
-      consistency: profile.consistency,
-      positions: seeking.positions,
-      waitMs: profile.consistencyWaitMs,
-      deadline,
-      ...(seeking.pinnedReason === undefined ? {} : { pinnedReason: seeking.pinnedReason }),
-    });
-    if (!(routed instanceof Promise)) {
-      this.#acquire(routed, seeking, deadline);
-      return;
-    }
-    routed.then(
-      (route) => {
-        if (attempt === this.#attempt) this.#acquire(route, seeking, deadline);
-      },
-      (error: unknown) => {
-        if (attempt === this.#attempt) this.#fail(seeking, error);
-      },
-    );
-  }
-
-  #acquire(route: Route, seeking: Seeking, deadline: number): void {
-    const { pools } = this.#environment;
-    const request: LeaseRequest<BackendConnection> = {
-      profile: this.#identity.profile,
-      principal: this.#identity.principal,
-      startupOptions: "",
-      servers: route.servers,
-      deadline,
-      granted: (backend) => {
-        this.#request = undefined;
-        this.#granted(backend, route, seeking, deadline);
-      },
-      refused: (error) => {
-        this.#request = undefined;
-        this.#refused(route, seeking, deadline, error);
-      },
-    };
-    let backend: BackendConnection | undefined;
-    try {
-      backend = pools.acquire(request);
-    } catch (error) {
-      this.#refused(route, seeking, deadline, error);
-      return;
-    }
-    if (backend === undefined) this.#request = request;
-    else this.#found(backend, route, seeking);
-  }
-
-  /** While it queued, a replica may have been restarted, promoted or paused: what the router found then must still hold. */
-  #granted(backend: BackendConnection, route: Route, seeking: Seeking, deadline: number): void {
+  /**
+   * For the search. While it queued, a replica may have been restarted, promoted or paused: what the router found then must still
+   * hold.
+   */
+  granted(search: Search, backend: BackendConnection): void {
     const { cluster } = this.#identity;
     if (!backend.isOpen) {
       // Lost between the grant and this call.
       this.#environment.pools.discard(backend);
-      this.#route(seeking, deadline);
+      this.#route(search, search.deadline);
       return;
     }
     const isStillRight =
-      route.role === "primary"
+      search.route.role === "primary"
         ? backend.server.role === "primary"
-        : cluster.covers(backend.server, seeking.positions);
+        : cluster.covers(backend.server, search.positions);
     if (isStillRight) {
-      this.#found(backend, route, seeking);
+      this.#found(search, backend);
       return;
     }
     this.#environment.pools.release(backend);
-    this.#route({ ...seeking, access: "primary" }, deadline);
+    this.#routeToPrimary(search);
   }
 
-  /** Replicas that take no connection are no reason to fail a read: the primary serves it. */
-  #refused(route: Route, seeking: Seeking, deadline: number, error: unknown): void {
+  /** For the search. Replicas that take no connection are no reason to fail a read: the primary serves it. */
+  refused(search: Search, error: unknown): void {
     const isUnreachable = error instanceof PoolError && UNREACHABLE.has(error.code);
-    if (route.role === "replica" && isUnreachable) {
-      this.#route({ ...seeking, access: "primary" }, deadline);
-    } else {
-      this.#fail(seeking, error);
-    }
+    if (search.route.role === "replica" && isUnreachable) this.#routeToPrimary(search);
+    else this.#fail(error);
   }
 
-  #found(backend: BackendConnection, route: Route, seeking: Seeking): void {
-    this.#attempt++;
-    this.#isSeeking = false;
+  #routeToPrimary({ positions, pinnedReason, deadline }: Search): void {
+    this.#route({ access: "primary", positions, pinnedReason }, deadline);
+  }
+
+  #route(wanted: Wanted, deadline: number): void {
+    const search = new Search(this, this.#identity, wanted, deadline);
+    this.#search = search;
+    const routed = this.#identity.cluster.route(search);
+    if (!(routed instanceof Promise)) {
+      this.#acquire(search, routed);
+      return;
+    }
+    routed.then(
+      (route) => {
+        if (search === this.#search) this.#acquire(search, route);
+      },
+      (error: unknown) => {
+        if (search === this.#search) this.#fail(error);
+      },
+    );
+  }
+
+  #acquire(search: Search, route: Route): void {
+    search.route = route;
+    let backend: BackendConnection | undefined;
+    try {
+      backend = this.#environment.pools.acquire(search);
+    } catch (error) {
+      this.refused(search, error);
+      return;
+    }
+    if (backend === undefined) search.isQueued = true;
+    else this.#found(search, backend);
+  }
+
+  #found({ route }: Search, backend: BackendConnection): void {
+    this.#search = undefined;
     const { routes } = this.#environment.counters;
     routes.set(route.reason, (routes.get(route.reason) ?? 0) + 1);
-    seeking.found(backend, route);
+    this.#owner.found(backend, route);
   }
 
-  #fail(seeking: Seeking, error: unknown): void {
-    this.#attempt++;
-    this.#isSeeking = false;
+  #fail(error: unknown): void {
+    this.#search = undefined;
     if (!(error instanceof PoolError)) this.#environment.reportBug(error);
-    seeking.failed(
+    this.#owner.failed(
       error instanceof PoolError
         ? error
         : new PoolError("ERR_NO_SERVER", "internal error", { sqlState: "XX000", cause: error }),

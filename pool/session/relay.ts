@@ -2,6 +2,7 @@
 import type { BackendConnection, BackendHolder } from "../backend/backend-connection.ts";
 import type { Position } from "../consistency/position.ts";
 import type { PoolError } from "../errors.ts";
+import type { RouteRequest } from "../routing/route-request.ts";
 import type { Route } from "../routing/server.ts";
 import type { PinReason } from "../sql/statement-class.ts";
 import { READY_IDLE_FRAME, encodeErrorResponse } from "../wire/backend-messages.ts";
@@ -11,7 +12,7 @@ import { depart, giveBack } from "./departure.ts";
 import { Hold, InputGate } from "./input-gate.ts";
 import { Intake } from "./intake.ts";
 import { Lease } from "./lease.ts";
-import { LeaseSeeker, type Seeking, canceledByUser } from "./lease-seeker.ts";
+import { type LeaseOwner, LeaseSeeker, canceledByUser } from "./lease-seeker.ts";
 import { lossAnswer } from "./loss-answer.ts";
 import { Mint, type MintResult } from "./mint.ts";
 import type { Operation } from "./operation.ts";
@@ -23,6 +24,8 @@ import { Pin } from "./pin.ts";
 import type { RelayClient, RelayEnvironment, RelayIdentity } from "./relay-environment.ts";
 import { Segment } from "./segment.ts";
 
+const NO_POSITIONS: readonly Position[] = [];
+
 /**
  *   frame() ─► Operation ─► leased to the primary? ─yes─► Lease.write() ─► server
  *                               │no
@@ -31,7 +34,7 @@ import { Segment } from "./segment.ts";
  *
  *   server ─► ReplyReader ─► forward() ─► client;   settled() ─► release
  */
-export class Relay implements BackendHolder {
+export class Relay implements BackendHolder, LeaseOwner {
   readonly #client: RelayClient;
   readonly #environment: RelayEnvironment;
   readonly #identity: RelayIdentity;
@@ -76,7 +79,7 @@ export class Relay implements BackendHolder {
       terminated: () => this.leave(true),
       broken: (error) => this.#end(error),
     });
-    this.#seeker = new LeaseSeeker(environment, identity);
+    this.#seeker = new LeaseSeeker(environment, identity, this);
     this.#mint = new Mint(environment, identity);
     this.#pin = new Pin(environment.counters);
     this.#positions = new ReadPositions(identity.cluster, positions);
@@ -147,7 +150,7 @@ export class Relay implements BackendHolder {
     const lease = this.#lease;
     if (this.#seeker.isSeeking) {
       this.#seeker.stop();
-      this.#refuse(canceledByUser());
+      this.failed(canceledByUser());
     } else if (lease !== undefined && !lease.isAnswered) {
       lease.cancel(this.#environment);
     }
@@ -285,10 +288,8 @@ export class Relay implements BackendHolder {
     const positions = this.#readablePositions();
     this.#seeker.seek({
       access: positions === undefined ? "primary" : "read",
-      positions: positions ?? [],
-      ...this.#whyNotReplica(positions),
-      found: (backend, route) => this.#found(backend, route),
-      failed: (error) => this.#refuse(error),
+      positions: positions ?? NO_POSITIONS,
+      pinnedReason: this.#whyNotReplica(positions),
     });
     if (this.#seeker.isSeeking) this.#gate.hold(Hold.LEASE);
   }
@@ -310,13 +311,15 @@ export class Relay implements BackendHolder {
   }
 
   /** Why a read is sent to the primary; nothing for what belongs there. */
-  #whyNotReplica(positions: readonly Position[] | undefined): Pick<Seeking, "pinnedReason"> {
-    if (positions !== undefined || !this.#segment.isRead) return {};
+  #whyNotReplica(positions: readonly Position[] | undefined): RouteRequest["pinnedReason"] {
+    if (positions !== undefined || !this.#segment.isRead) return undefined;
     const isPinned = this.#pin.isSet || this.#identity.profile.poolMode === "session";
-    return { pinnedReason: isPinned ? "pinned" : "position_unknown" };
+    return isPinned ? "pinned" : "position_unknown";
   }
 
-  #found(backend: BackendConnection, route: Route): void {
+  // From the seeker.
+
+  found(backend: BackendConnection, route: Route): void {
     const lease = new Lease(backend, route, {
       identity: this.#identity,
       statements: this.#statements,
@@ -379,7 +382,7 @@ export class Relay implements BackendHolder {
   }
 
   /** No server could be had for the segment: an error to this request, and the session goes on. */
-  #refuse(error: PoolError): void {
+  failed(error: PoolError): void {
     const isWhole = this.#segment.isWhole;
     this.#segment.undo(this.#statements);
     this.#intake.dropLarge();

@@ -1,5 +1,6 @@
 // Turns a client's operations into messages for one particular server and enters each expected answer into the reply plan.
 import { type BackendConnection, Forecast } from "../backend/backend-connection.ts";
+import type { OutputBatch } from "../backend/output-batch.ts";
 import { Expect, Fate } from "../exchange/reply-plan.ts";
 import { readFirstColumn } from "../wire/backend-messages.ts";
 import { SYNC_FRAME, encodeQuery } from "../wire/frontend-messages.ts";
@@ -7,7 +8,6 @@ import type { Span } from "../wire/message-types.ts";
 import type { ClientStatements } from "./client-statements.ts";
 import type { Operation } from "./operation.ts";
 import { runningClassOf } from "./operation-class.ts";
-import { OutputBatch } from "./output-batch.ts";
 import { PROBE_BIND_EXECUTE_FRAMES, PROBE_PARSE_FRAME } from "./probe.ts";
 import { StatementWriter } from "./statement-writer.ts";
 
@@ -17,12 +17,13 @@ export type ProbeResult = (lsn: string | undefined) => void;
 /** Made anew for each lease: it is the lease's view of the connection. */
 export class SegmentWriter {
   readonly #backend: BackendConnection;
-  readonly #batch = new OutputBatch();
+  readonly #batch: OutputBatch;
   readonly #statements: StatementWriter;
 
   constructor(backend: BackendConnection, statements: ClientStatements) {
     this.#backend = backend;
-    this.#statements = new StatementWriter(backend, statements, this.#batch);
+    this.#batch = backend.batch;
+    this.#statements = new StatementWriter(backend, statements);
   }
 
   /** Sends what was written since the last flush in one go. */

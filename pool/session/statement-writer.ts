@@ -1,5 +1,6 @@
 // Writes what concerns prepared statements: makes sure that the server has the ones a client uses, under the names they have there.
 import type { BackendConnection } from "../backend/backend-connection.ts";
+import type { OutputBatch } from "../backend/output-batch.ts";
 import { Expect, Fate } from "../exchange/reply-plan.ts";
 import {
   CLOSE_COMPLETE_FRAME,
@@ -16,7 +17,6 @@ import {
 import { type Span, Status } from "../wire/message-types.ts";
 import type { ClientStatement, ClientStatements } from "./client-statements.ts";
 import type { Operation } from "./operation.ts";
-import type { OutputBatch } from "./output-batch.ts";
 import type { RegisteredStatement } from "./statement-registry.ts";
 
 const UNNAMED = new Uint8Array(0);
@@ -31,10 +31,10 @@ export class StatementWriter {
   readonly #clientStatements: ClientStatements;
   readonly #batch: OutputBatch;
 
-  constructor(backend: BackendConnection, statements: ClientStatements, batch: OutputBatch) {
+  constructor(backend: BackendConnection, statements: ClientStatements) {
     this.#backend = backend;
     this.#clientStatements = statements;
-    this.#batch = batch;
+    this.#batch = backend.batch;
   }
 
   /** Makes the server fail here, as its state machine must know of the error; the client reads `error` instead. */

@@ -272,16 +272,16 @@ describe("a connection that was waited for", () => {
     const { pools } = bench.environment;
     const acquire = pools.acquire.bind(pools);
     let isFirst = true;
-    pools.acquire = (request) =>
-      acquire({
-        ...request,
-        granted: (connection) => {
-          if (isFirst)
-            connection.destroy(new PoolError("ERR_CONNECTION_LOST", "gone", { sqlState: "08006" }));
-          isFirst = false;
-          request.granted(connection);
-        },
-      });
+    pools.acquire = (request) => {
+      const granted = request.granted.bind(request);
+      request.granted = (connection) => {
+        if (isFirst)
+          connection.destroy(new PoolError("ERR_CONNECTION_LOST", "gone", { sqlState: "08006" }));
+        isFirst = false;
+        granted(connection);
+      };
+      return acquire(request);
+    };
     const app = bench.connect();
     app.push(client.query("select 1"));
 

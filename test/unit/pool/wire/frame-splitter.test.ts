@@ -28,7 +28,7 @@ class Recorder implements FrameSink {
   }
 }
 
-function start(frameBytesMax = 1_000_000): { sink: Recorder; splitter: FrameSplitter } {
+function splitting(frameBytesMax = 1_000_000): { sink: Recorder; splitter: FrameSplitter } {
   const sink = new Recorder();
   return { sink, splitter: new FrameSplitter(sink, frameBytesMax) };
 }
@@ -43,7 +43,7 @@ function frameOf(size: number): Uint8Array {
 
 describe("whole frames", () => {
   test("several frames in one chunk are delivered in order", () => {
-    const { sink, splitter } = start();
+    const { sink, splitter } = splitting();
 
     splitter.push(concatBytes([client.sync(), client.query("select 1"), client.flush()]));
 
@@ -52,7 +52,7 @@ describe("whole frames", () => {
   });
 
   test("a frame that comes byte by byte is delivered once, with its last byte", () => {
-    const { sink, splitter } = start();
+    const { sink, splitter } = splitting();
     const bytes = client.query("select 1");
 
     for (const byte of bytes.subarray(0, -1)) splitter.push(new Uint8Array([byte]));
@@ -68,7 +68,7 @@ describe("whole frames", () => {
   });
 
   test("a frame of the largest size that is kept comes whole, one byte more makes it large", () => {
-    const { sink, splitter } = start();
+    const { sink, splitter } = splitting();
 
     splitter.push(frameOf(WHOLE_FRAME_MAX));
     splitter.push(frameOf(WHOLE_FRAME_MAX + 1));
@@ -81,7 +81,7 @@ describe("whole frames", () => {
   });
 
   test("a view into a large chunk that begins a frame does not keep the chunk alive", () => {
-    const { sink, splitter } = start();
+    const { sink, splitter } = splitting();
     const chunk = concatBytes([frameOf(60_000), client.query("select 1").subarray(0, 7)]);
 
     splitter.push(chunk);
@@ -94,7 +94,7 @@ describe("whole frames", () => {
 
 describe("large frames", () => {
   test("the next frame begins behind the last byte of a large one", () => {
-    const { sink, splitter } = start();
+    const { sink, splitter } = splitting();
 
     splitter.push(concatBytes([frameOf(WHOLE_FRAME_MAX + 10), client.sync()]));
 
@@ -106,7 +106,7 @@ describe("large frames", () => {
   });
 
   test("the rest of a large frame passes through in the pieces it comes in", () => {
-    const { sink, splitter } = start();
+    const { sink, splitter } = splitting();
     const bytes = frameOf(WHOLE_FRAME_MAX + 100);
 
     splitter.push(bytes.subarray(0, WHOLE_FRAME_MAX));
@@ -121,8 +121,8 @@ describe("large frames", () => {
 
 describe("violations", () => {
   test("the longest frame that is allowed passes, one byte more is a violation before its body has come", () => {
-    const allowed = start(1_000);
-    const refused = start(1_000);
+    const allowed = splitting(1_000);
+    const refused = splitting(1_000);
 
     allowed.splitter.push(frameOf(1_000));
     refused.splitter.push(frameOf(1_001).subarray(0, 5));
@@ -134,7 +134,7 @@ describe("violations", () => {
   });
 
   test.each([0, 3, -1, -2_147_483_648])("a length of %d is a violation", (length) => {
-    const { sink, splitter } = start();
+    const { sink, splitter } = splitting();
 
     splitter.push(concatBytes([new Uint8Array([81]), int32(length)]));
 
@@ -142,7 +142,7 @@ describe("violations", () => {
   });
 
   test("nothing is delivered after a violation", () => {
-    const { sink, splitter } = start();
+    const { sink, splitter } = splitting();
 
     splitter.push(concatBytes([new Uint8Array([81]), int32(0), client.sync()]));
     splitter.push(client.sync());
@@ -153,7 +153,7 @@ describe("violations", () => {
 
 describe("suspension", () => {
   test("suspended from inside a delivery it stops behind that frame, and resumes where it stopped", () => {
-    const { sink, splitter } = start();
+    const { sink, splitter } = splitting();
     sink.onFrame = () => splitter.suspend();
 
     splitter.push(concatBytes([client.sync(), client.flush()]));
@@ -167,7 +167,7 @@ describe("suspension", () => {
   });
 
   test("what is pushed from inside a delivery follows the chunk that is being delivered", () => {
-    const { sink, splitter } = start();
+    const { sink, splitter } = splitting();
     let isFirst = true;
     sink.onFrame = () => {
       if (isFirst) splitter.push(client.query("select 1"));

@@ -1,6 +1,6 @@
 // Pieces for one server: joined where they lie side by side, copied together where they are small, sent apart where they are not.
 import { expect, test } from "bun:test";
-import { OutputBatch } from "#pool/session/output-batch.ts";
+import { OutputBatch } from "#pool/backend/output-batch.ts";
 
 function flushed(batch: OutputBatch): Uint8Array[] {
   const sent: Uint8Array[] = [];
