@@ -18,14 +18,17 @@ interface Entry {
   /** Number of the segment that the latest of them is in, and what it leads to. */
   segment: number;
   willExist: boolean;
+  /** Orders entries by their latest use. */
+  lastUse: number;
 }
 
 /**
  * A segment is what ends in a Sync: its messages are skipped together from a failing one on ("Extended Query"), so within one of them
- * what was sent may be relied on, and across two it may not. Named statements are in order of use, the least recent first.
+ * what was sent may be relied on, and across two it may not.
  */
 export class BackendStatements {
   readonly #named = new Map<number, Entry>();
+  #uses = 0;
   /** Whose text the server's unnamed statement holds; any object that tells texts apart. */
   #unnamed: object | undefined;
   #isUnnamedPending = false;
@@ -42,8 +45,7 @@ export class BackendStatements {
   presence(statement: RegisteredStatement, segment: number): Presence {
     const entry = this.#named.get(statement.id);
     if (entry === undefined) return "absent";
-    this.#named.delete(statement.id);
-    this.#named.set(statement.id, entry);
+    entry.lastUse = ++this.#uses;
     if (entry.inFlight === 0) {
       if (entry.isStale) return "doubtful";
       return entry.exists ? "present" : "absent";
@@ -77,7 +79,8 @@ export class BackendStatements {
     for (const entry of this.#named.values()) {
       if (entry.inFlight > 0 ? entry.willExist : entry.exists) count++;
       // One that is in flight may be needed by messages already sent.
-      if (entry.inFlight === 0) oldest ??= entry;
+      const isOlder = oldest === undefined || entry.lastUse < oldest.lastUse;
+      if (entry.inFlight === 0 && isOlder) oldest = entry;
     }
     return count > max ? oldest?.statement : undefined;
   }
@@ -127,7 +130,15 @@ export class BackendStatements {
   #sent(statement: RegisteredStatement, segment: number, willExist: boolean): void {
     let entry = this.#named.get(statement.id);
     if (entry === undefined) {
-      entry = { statement, exists: false, isStale: false, inFlight: 0, segment, willExist };
+      entry = {
+        statement,
+        exists: false,
+        isStale: false,
+        inFlight: 0,
+        segment,
+        willExist,
+        lastUse: ++this.#uses,
+      };
       this.#named.set(statement.id, entry);
     }
     entry.inFlight++;

@@ -68,7 +68,7 @@ export class Dispatcher<C extends PooledConnection> {
     if (this.#queue.size > 0) {
       for (const waiter of this.#queue.of(home)) {
         if (waiter.key === stack.key) {
-          this.#grant(waiter, entry);
+          this.#grant(waiter, entry, now);
           return;
         }
         if (waiter.attempt === undefined && waiter.family === stack.family) {
@@ -119,10 +119,10 @@ export class Dispatcher<C extends PooledConnection> {
     return error;
   }
 
-  #grant(waiter: Waiter<C>, entry: PoolEntry<C>): void {
+  #grant(waiter: Waiter<C>, entry: PoolEntry<C>, now: number): void {
     this.#ledger.lend(entry);
     this.#counters.assignments += 1;
-    this.#queue.grant(waiter, entry.connection);
+    this.#queue.grant(waiter, entry.connection, now);
   }
 
   /** The slot changes hands: one closes, one opens, and their number stays, even where a reload has lowered the limit. */
@@ -227,7 +227,7 @@ export class Dispatcher<C extends PooledConnection> {
     if (first === undefined) {
       this.offer(entry, now);
     } else {
-      this.#grant(first, entry);
+      this.#grant(first, entry, now);
     }
     this.#serveAgain(waiter, now);
   }
@@ -265,7 +265,7 @@ export class Dispatcher<C extends PooledConnection> {
   #serveOn(home: ServerConnections<C>, waiter: Waiter<C>, now: number): boolean {
     const entry = home.takeFree(waiter.key);
     if (entry !== undefined) {
-      this.#grant(waiter, entry);
+      this.#grant(waiter, entry, now);
       return true;
     }
     return this.start(waiter, home, now);
@@ -282,7 +282,7 @@ export class Dispatcher<C extends PooledConnection> {
     if (!waiter.homes.some((home) => this.#serveOn(home, waiter, now))) {
       const error = this.hopelessness(waiter, now);
       if (error !== undefined) {
-        this.#queue.refuse(waiter, error);
+        this.#queue.refuse(waiter, error, now);
       }
     }
   }
@@ -294,7 +294,7 @@ export class Dispatcher<C extends PooledConnection> {
     for (const waiter of this.#queue.of(home)) {
       const error = this.hopelessness(waiter, now);
       if (error !== undefined) {
-        this.#queue.refuse(waiter, error);
+        this.#queue.refuse(waiter, error, now);
       }
     }
   }

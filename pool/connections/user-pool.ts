@@ -133,11 +133,11 @@ export class UserPool<C extends PooledConnection> {
 
   /** Shutdown begins: those that wait are refused, what is FREE is closed. */
   drain(createError: () => PoolError): void {
+    const now = this.#host.clock.now();
     for (const waiter of this.#queue.all()) {
-      this.#queue.refuse(waiter, createError());
+      this.#queue.refuse(waiter, createError(), now);
     }
     this.#queue.stopWatching();
-    const now = this.#host.clock.now();
     for (const home of this.#ledger.homes()) {
       this.#endFree(home, () => true, now);
     }

@@ -19,7 +19,12 @@ export interface Waiter<C extends PooledConnection> {
   attempt: Attempt<C> | undefined;
   /** One per home while it waits. */
   places: readonly Place<Waiter<C>>[];
+  isWaiting: boolean;
+  /** A lease that has begun for it, of which it may not have been told yet. */
+  granted: C | undefined;
 }
+
+const NOWHERE: readonly [] = [];
 
 /** An open or a change of principal in flight; it ends with a connection of this key. */
 export interface Attempt<C extends PooledConnection> {
@@ -39,15 +44,15 @@ export class WaitQueue<C extends PooledConnection> {
   readonly #clock: Clock;
   readonly #deliveries: Deliveries;
   readonly #counters: PoolCounters;
+  /** Those that wait, and those that have been decided about and not told yet. */
   readonly #byRequest = new Map<LeaseRequest<C>, Waiter<C>>();
+  #size = 0;
   readonly #byHome = new Map<ServerConnections<C>, WaiterList<Waiter<C>>>();
   /** Attempts that nobody counts on: the next request that they fit takes one over. */
   readonly #orphans = new Set<Attempt<C>>();
   #timer: Timer | undefined;
   /** The earliest deadline that anybody may have, in clock milliseconds; those who left may have had it. */
   #watchedUntil = Number.POSITIVE_INFINITY;
-  /** Decided, but not told yet. */
-  readonly #undelivered = new Map<LeaseRequest<C>, C | undefined>();
 
   constructor(clock: Clock, deliveries: Deliveries, counters: PoolCounters) {
     this.#clock = clock;
@@ -56,7 +61,7 @@ export class WaitQueue<C extends PooledConnection> {
   }
 
   get size(): number {
-    return this.#byRequest.size;
+    return this.#size;
   }
 
   /** @throws Error if the request waits already: a caller's bug. */
@@ -66,7 +71,7 @@ export class WaitQueue<C extends PooledConnection> {
     family: string,
     homes: readonly ServerConnections<C>[],
   ): Waiter<C> {
-    if (this.#byRequest.has(request) || this.#undelivered.has(request)) {
+    if (this.#byRequest.has(request)) {
       throw new Error("acquire was called with a request that waits already");
     }
     const queuedAt = this.#clock.now();
@@ -77,12 +82,16 @@ export class WaitQueue<C extends PooledConnection> {
       homes,
       queuedAt,
       attempt: undefined,
-      places: [],
+      places: NOWHERE,
+      isWaiting: false,
+      granted: undefined,
     };
   }
 
   add(waiter: Waiter<C>): void {
     this.#byRequest.set(waiter.request, waiter);
+    this.#size += 1;
+    waiter.isWaiting = true;
     waiter.places = waiter.homes.map((home) => {
       let list = this.#byHome.get(home);
       if (list === undefined) {
@@ -96,24 +105,25 @@ export class WaitQueue<C extends PooledConnection> {
   }
 
   /** The lease has begun; the waiter is told when the deliveries are flushed. */
-  grant(waiter: Waiter<C>, connection: C): void {
-    this.#remove(waiter);
+  grant(waiter: Waiter<C>, connection: C, now: number): void {
+    this.#remove(waiter, now);
+    waiter.granted = connection;
     const { request } = waiter;
-    this.#undelivered.set(request, connection);
     this.#deliveries.push(() => {
-      if (this.#undelivered.delete(request)) {
+      if (this.#byRequest.get(request) === waiter) {
+        this.#byRequest.delete(request);
         request.granted(connection);
       }
     });
   }
 
   /** The waiter is told when the deliveries are flushed. */
-  refuse(waiter: Waiter<C>, error: Error): void {
-    this.#remove(waiter);
+  refuse(waiter: Waiter<C>, error: Error, now: number): void {
+    this.#remove(waiter, now);
     const { request } = waiter;
-    this.#undelivered.set(request, undefined);
     this.#deliveries.push(() => {
-      if (this.#undelivered.delete(request)) {
+      if (this.#byRequest.get(request) === waiter) {
+        this.#byRequest.delete(request);
         request.refused(error);
       }
     });
@@ -121,22 +131,21 @@ export class WaitQueue<C extends PooledConnection> {
 
   /** The request gets no answer any more. Returns the connection that it was granted but not told of: a lease to end. */
   abandon(request: LeaseRequest<C>): C | undefined {
-    const connection = this.#undelivered.get(request);
-    this.#undelivered.delete(request);
     const waiter = this.#byRequest.get(request);
-    if (waiter !== undefined) {
-      this.#remove(waiter);
+    if (waiter?.isWaiting === true) {
+      this.#remove(waiter, this.#clock.now());
     }
-    return connection;
+    this.#byRequest.delete(request);
+    return waiter?.granted;
   }
 
   /** It waits, and nothing is under way for it. */
   needsAttempt(waiter: Waiter<C>): boolean {
-    return waiter.attempt === undefined && this.#byRequest.get(waiter.request) === waiter;
+    return waiter.attempt === undefined && waiter.isWaiting;
   }
 
   all(): Waiter<C>[] {
-    return [...this.#byRequest.values()];
+    return [...this.#byRequest.values()].filter(({ isWaiting }) => isWaiting);
   }
 
   /** In order of arrival; the waiter at hand may leave meanwhile, but no other. */
@@ -186,7 +195,7 @@ export class WaitQueue<C extends PooledConnection> {
 
   /** No timer is left behind where nobody waits. */
   stopWatching(): void {
-    if (this.#byRequest.size > 0) return;
+    if (this.#size > 0) return;
     this.#timer?.cancel();
     this.#timer = undefined;
     this.#watchedUntil = Number.POSITIVE_INFINITY;
@@ -207,29 +216,30 @@ export class WaitQueue<C extends PooledConnection> {
     let next = Number.POSITIVE_INFINITY;
     for (const waiter of this.all()) {
       const { deadline } = waiter.request;
-      if (deadline <= now) this.#timedOut(waiter);
+      if (deadline <= now) this.#timedOut(waiter, now);
       else next = Math.min(next, deadline);
     }
     this.#watch(next, now);
     this.#deliveries.flush();
   }
 
-  #timedOut(waiter: Waiter<C>): void {
+  #timedOut(waiter: Waiter<C>, now: number): void {
     this.#counters.timeouts += 1;
     const error = new PoolError("ERR_QUERY_WAIT_TIMEOUT", "query_wait_timeout", {
       sqlState: "57014",
     });
-    this.refuse(waiter, error);
+    this.refuse(waiter, error, now);
   }
 
   /** Leaves no gap: those behind keep their order, and what was under way for it passes on. */
-  #remove(waiter: Waiter<C>): void {
-    this.#byRequest.delete(waiter.request);
+  #remove(waiter: Waiter<C>, now: number): void {
+    waiter.isWaiting = false;
+    this.#size -= 1;
     for (const place of waiter.places) {
       place.list.remove(place);
     }
-    waiter.places = [];
-    this.#counters.waitMs += this.#clock.now() - waiter.queuedAt;
+    waiter.places = NOWHERE;
+    this.#counters.waitMs += now - waiter.queuedAt;
     const { attempt } = waiter;
     if (attempt !== undefined) {
       waiter.attempt = undefined;

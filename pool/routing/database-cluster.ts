@@ -300,7 +300,8 @@ export class DatabaseCluster {
     let history = this.#primary.history;
     let eligibleCount = 0;
     for (const monitor of this.#monitors) {
-      const sample = this.#eligible(monitor);
+      // Cheaper than a sample, whose age is looked at.
+      const sample = monitor.server.role === "replica" ? this.#eligible(monitor) : undefined;
       if (sample === undefined) continue;
       eligibleCount++;
       history ??= sample.identity;

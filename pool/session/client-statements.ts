@@ -79,6 +79,8 @@ export class ClientStatements {
 
   /** What the name means depends on an answer to a message of an earlier segment. */
   isUncertain(name: string): boolean {
+    if (name !== "" && this.#droppedIn === NEVER && (this.#changedIn?.size ?? 0) === 0)
+      return false;
     const changedIn = name === "" ? this.#unnamedChangedIn : this.#changedIn?.get(name);
     const latest = Math.max(changedIn ?? NEVER, name === "" ? NEVER : this.#droppedIn);
     return latest !== NEVER && latest !== this.#segment;
@@ -91,8 +93,11 @@ export class ClientStatements {
 
   /** All segments before the one being read have been answered. */
   settle(): void {
-    for (const [name, segment] of this.#changedIn ?? []) {
-      if (segment !== this.#segment) this.#changedIn?.delete(name);
+    const changedIn = this.#changedIn;
+    if (changedIn !== undefined && changedIn.size > 0) {
+      for (const [name, segment] of changedIn) {
+        if (segment !== this.#segment) changedIn.delete(name);
+      }
     }
     if (this.#unnamedChangedIn !== this.#segment) this.#unnamedChangedIn = NEVER;
     if (this.#droppedIn !== this.#segment) this.#droppedIn = NEVER;

@@ -24,8 +24,6 @@ import { Pin } from "./pin.ts";
 import type { RelayClient, RelayEnvironment, RelayIdentity } from "./relay-environment.ts";
 import { Segment } from "./segment.ts";
 
-const NO_POSITIONS: readonly Position[] = [];
-
 /**
  *   frame() ─► Operation ─► leased to the primary? ─yes─► Lease.write() ─► server
  *                               │no
@@ -288,7 +286,7 @@ export class Relay implements BackendHolder, LeaseOwner {
     const positions = this.#readablePositions();
     this.#seeker.seek({
       access: positions === undefined ? "primary" : "read",
-      positions: positions ?? NO_POSITIONS,
+      positions: positions ?? [],
       pinnedReason: this.#whyNotReplica(positions),
     });
     if (this.#seeker.isSeeking) this.#gate.hold(Hold.LEASE);
@@ -316,8 +314,6 @@ export class Relay implements BackendHolder, LeaseOwner {
     const isPinned = this.#pin.isSet || this.#identity.profile.poolMode === "session";
     return isPinned ? "pinned" : "position_unknown";
   }
-
-  // From the seeker.
 
   found(backend: BackendConnection, route: Route): void {
     const lease = new Lease(backend, route, {

@@ -28,13 +28,19 @@ const CACHE_ENTRIES_MAX = 10_000;
 const CACHED_LENGTH_TOTAL_MAX = 8_000_000;
 
 export class StatementClassifier {
-  /** In order of last use: the first key is the one to leave. */
-  readonly #cache = new Map<string, StatementClass>();
-  readonly #cacheEntriesMax: number;
-  #cachedLength = 0;
+  /**
+   * Two generations: what is used moves to the young one, and when that has half of the allowance the old one goes. A hit then costs one
+   * lookup, where an exact order of use costs two changes of the map.
+   */
+  #young = new Map<string, StatementClass>();
+  #old = new Map<string, StatementClass>();
+  readonly #generationEntriesMax: number;
+  /** Characters of the young generation's texts. */
+  #youngLength = 0;
 
   constructor(options: { readonly cacheEntriesMax?: number } = {}) {
-    this.#cacheEntriesMax = options.cacheEntriesMax ?? CACHE_ENTRIES_MAX;
+    const entriesMax = options.cacheEntriesMax ?? CACHE_ENTRIES_MAX;
+    this.#generationEntriesMax = Math.ceil(entriesMax / 2);
   }
 
   /**
@@ -44,12 +50,8 @@ export class StatementClassifier {
   classify(text: string): StatementClass {
     const isShort = text.length <= CACHED_LENGTH_MAX;
     const key = (isShort ? maskLiterals(text) : undefined) ?? text;
-    const cached = this.#cache.get(key);
-    if (cached !== undefined) {
-      this.#cache.delete(key);
-      this.#cache.set(key, cached);
-      return cached;
-    }
+    const cached = this.#young.get(key) ?? this.#promoted(key);
+    if (cached !== undefined) return cached;
     const { verdict, isLasting } = decide(text);
     const result = Object.freeze(verdict);
     // A text may be refused for a value in it, which the key does not show.
@@ -58,16 +60,23 @@ export class StatementClassifier {
     return result;
   }
 
-  #remember(text: string, result: StatementClass): void {
-    this.#cache.set(text, result);
-    this.#cachedLength += text.length;
-    for (const oldest of this.#cache.keys()) {
-      const isFull =
-        this.#cache.size > this.#cacheEntriesMax || this.#cachedLength > CACHED_LENGTH_TOTAL_MAX;
-      if (!isFull) return;
-      this.#cache.delete(oldest);
-      this.#cachedLength -= oldest.length;
+  #promoted(key: string): StatementClass | undefined {
+    const cached = this.#old.get(key);
+    if (cached !== undefined) this.#remember(key, cached);
+    return cached;
+  }
+
+  #remember(key: string, result: StatementClass): void {
+    const isFull =
+      this.#young.size >= this.#generationEntriesMax ||
+      this.#youngLength + key.length > CACHED_LENGTH_TOTAL_MAX / 2;
+    if (isFull) {
+      this.#old = this.#young;
+      this.#young = new Map();
+      this.#youngLength = 0;
     }
+    this.#young.set(key, result);
+    this.#youngLength += key.length;
   }
 }
 
