@@ -3,13 +3,13 @@ import { expect, test } from "bun:test";
 import { withInitialMemory } from "#pool/sql/wasm-memory.ts";
 
 const PREAMBLE = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
-/** An empty section of types, then one memory of 2,048 pages or more, at most 16,384, and its export as "m". */
-const MODULE = new Uint8Array([
-  ...PREAMBLE,
-  ...[1, 1, 0],
-  ...[5, 7, 1, 1, 0x80, 0x10, 0x80, 0x80, 1],
-  ...[7, 5, 1, 1, 0x6d, 2, 0],
-]);
+/** No types. */
+const TYPES = [1, 1, 0];
+/** One memory of 2,048 pages or more, at most 16,384. */
+const MEMORY = [5, 7, 1, 1, 0x80, 0x10, 0x80, 0x80, 1];
+/** It is exported as "m". */
+const EXPORT = [7, 5, 1, 1, 0x6d, 2, 0];
+const MODULE = new Uint8Array([...PREAMBLE, ...TYPES, ...MEMORY, ...EXPORT]);
 
 function memoryOf(module: Uint8Array<ArrayBuffer>): WebAssembly.Memory {
   const { m } = new WebAssembly.Instance(new WebAssembly.Module(module)).exports;
