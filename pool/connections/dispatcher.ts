@@ -65,7 +65,13 @@ export class Dispatcher<C extends PooledConnection> {
       return;
     }
     const { home, stack } = entry;
-    if (this.#queue.size > 0) {
+    // Nearly always, and without an iterator.
+    const first = this.#queue.size > 0 ? this.#queue.firstOf(home) : undefined;
+    if (first?.key === stack.key) {
+      this.#grant(first, entry, now);
+      return;
+    }
+    if (first !== undefined) {
       for (const waiter of this.#queue.of(home)) {
         if (waiter.key === stack.key) {
           this.#grant(waiter, entry, now);

@@ -153,6 +153,11 @@ export class WaitQueue<C extends PooledConnection> {
     return this.#byHome.get(home) ?? [];
   }
 
+  /** Who came first of those in `of`. */
+  firstOf(home: ServerConnections<C>): Waiter<C> | undefined {
+    return this.#byHome.get(home)?.first;
+  }
+
   isEmptyFor(home: ServerConnections<C>): boolean {
     return this.#byHome.get(home)?.isEmpty ?? true;
   }

@@ -21,6 +21,10 @@ export class WaiterList<T> {
     return this.#first === undefined;
   }
 
+  get first(): T | undefined {
+    return this.#first?.waiter;
+  }
+
   /** The place is needed to leave. */
   add(waiter: T): Place<T> {
     const place: Place<T> = { list: this, waiter, previous: this.#last, next: undefined };
