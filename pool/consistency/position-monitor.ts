@@ -116,11 +116,14 @@ export class PositionMonitor {
 
   /** Undefined while nothing recent enough to act on is known. */
   get sample(): ServerSample | undefined {
+    return this.sampleAt(this.#clock.now());
+  }
+
+  /** As `sample`, for callers who know what time it is. */
+  sampleAt(now: number): ServerSample | undefined {
     const sample = this.#sample;
     // The stale timer drops it too, but after the process itself slept it may run late.
-    return sample !== undefined && this.#clock.now() - sample.sentAt <= SAMPLE_AGE_MAX_MS
-      ? sample
-      : undefined;
+    return sample !== undefined && now - sample.sentAt <= SAMPLE_AGE_MAX_MS ? sample : undefined;
   }
 
   /** Why the server was not reached or not understood, until it answers again. */

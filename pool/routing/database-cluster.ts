@@ -117,18 +117,19 @@ export class DatabaseCluster {
    * Rejects with PoolError ERR_NO_SERVER (57P03) when it takes a primary and none is found until the deadline.
    */
   route(request: RouteRequest): Route | Promise<Route> {
+    const { now } = request;
     if (request.access === "primary") {
-      return this.#toPrimary(request.pinnedReason ?? "write", request.deadline);
+      return this.#toPrimary(request.pinnedReason ?? "write", now, request.deadline);
     }
     if (request.consistency === "primary") {
-      return this.#toPrimary("consistency_primary", request.deadline);
+      return this.#toPrimary("consistency_primary", now, request.deadline);
     }
     const positions = request.consistency === "eventual" ? [] : request.positions;
     if (positions.length > 0) this.#noteTraffic();
-    const found = this.#findReplicas(positions);
-    if (typeof found === "string") return this.#toPrimary(found, request.deadline);
+    const found = this.#findReplicas(positions, now);
+    if (typeof found === "string") return this.#toPrimary(found, now, request.deadline);
     if (found.ready.length > 0) return this.#toReplica(found.ready);
-    if (request.waitMs <= 0) return this.#toPrimary("wait_timeout", request.deadline);
+    if (request.waitMs <= 0) return this.#toPrimary("wait_timeout", now, request.deadline);
     return this.#routeAfterWait(request, found.lsn);
   }
 
@@ -146,7 +147,7 @@ export class DatabaseCluster {
     const monitor = this.#monitorOf.get(server);
     if (monitor === undefined) return false;
     if (monitor === this.#primary.present) return true;
-    const sample = this.#eligible(monitor);
+    const sample = this.#eligible(monitor, this.#clock.now());
     return sample !== undefined && positions.every((position) => hasReplayed(sample, position));
   }
 
@@ -284,8 +285,8 @@ export class DatabaseCluster {
   }
 
   /** The sample of a replica that may serve reads: recent, replay running, of the primary's history. */
-  #eligible(monitor: PositionMonitor): ServerSample | undefined {
-    const sample = monitor.sample;
+  #eligible(monitor: PositionMonitor, now: number): ServerSample | undefined {
+    const sample = monitor.sampleAt(now);
     if (sample === undefined || !sample.isInRecovery || sample.isReplayPaused) return undefined;
     const history = this.#primary.history;
     if (history !== undefined && !hasSameHistory(history, sample.identity)) return undefined;
@@ -295,13 +296,13 @@ export class DatabaseCluster {
   /** Replicas that can serve at once, or the LSN to wait for if none of the eligible ones can. */
   #findReplicas(
     positions: readonly Position[],
+    now: number,
   ): { readonly ready: readonly Server[]; readonly lsn: bigint } | "no_replica" | "token_foreign" {
     const ready: Server[] = [];
     let history = this.#primary.history;
     let eligibleCount = 0;
     for (const monitor of this.#monitors) {
-      // Cheaper than a sample, whose age is looked at.
-      const sample = monitor.server.role === "replica" ? this.#eligible(monitor) : undefined;
+      const sample = this.#eligible(monitor, now);
       if (sample === undefined) continue;
       eligibleCount++;
       history ??= sample.identity;
@@ -322,18 +323,19 @@ export class DatabaseCluster {
     const { clock } = this.#options;
     const until = Math.min(clock.now() + request.waitMs, request.deadline);
     const refused = await this.#mayWaitFor(lsn, until);
-    if (refused !== undefined) return this.#toPrimary(refused, request.deadline);
+    if (refused !== undefined) return this.#toPrimary(refused, clock.now(), request.deadline);
     const candidates = this.#monitors
-      .filter((monitor) => this.#eligible(monitor) !== undefined)
+      .filter((monitor) => this.#eligible(monitor, clock.now()) !== undefined)
       .map((monitor) => monitor.server);
     // One that caught up while the primary was asked must not be waited for until its next sample.
     const isThere = candidates.some((server) => this.#progress(server, lsn) === "reached");
     if (!isThere) await this.#gate.wait(candidates, lsn, Math.max(0, until - clock.now()));
     // Asked anew, since roles and timelines may have changed on the way.
-    const found = this.#findReplicas(request.positions);
-    if (typeof found === "string") return this.#toPrimary(found, request.deadline);
+    const now = clock.now();
+    const found = this.#findReplicas(request.positions, now);
+    if (typeof found === "string") return this.#toPrimary(found, now, request.deadline);
     if (found.ready.length > 0) return this.#toReplica(found.ready);
-    return this.#toPrimary("wait_timeout", request.deadline);
+    return this.#toPrimary("wait_timeout", now, request.deadline);
   }
 
   /** Nobody waits for what the primary has not written: asked once, as another gateway may know more than we do. */
@@ -355,7 +357,7 @@ export class DatabaseCluster {
 
   #progress(server: Server, lsn: bigint): ReplayProgress {
     const monitor = this.#monitorOf.get(server);
-    const sample = monitor === undefined ? undefined : this.#eligible(monitor);
+    const sample = monitor === undefined ? undefined : this.#eligible(monitor, this.#clock.now());
     if (sample === undefined) return "unfit";
     return sample.position.lsn >= lsn ? "reached" : "behind";
   }
@@ -364,8 +366,8 @@ export class DatabaseCluster {
     return { role: "replica", servers: this.#selection.order(ready), reason: "replica" };
   }
 
-  #toPrimary(reason: RouteReason, deadline: number): Route | Promise<Route> {
-    const primary = this.#primary.present;
+  #toPrimary(reason: RouteReason, now: number, deadline: number): Route | Promise<Route> {
+    const primary = this.#primary.presentAt(now);
     if (primary !== undefined) return { role: "primary", servers: [primary.server], reason };
     return this.#primary
       .when(deadline)

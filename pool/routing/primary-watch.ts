@@ -37,7 +37,12 @@ export class PrimaryWatch {
 
   /** Undefined while none answers. */
   get present(): PositionMonitor | undefined {
-    return this.#present?.sample === undefined ? undefined : this.#present;
+    return this.presentAt(this.#options.clock.now());
+  }
+
+  /** As `present`, for callers who know what time it is. */
+  presentAt(now: number): PositionMonitor | undefined {
+    return this.#present?.sampleAt(now) === undefined ? undefined : this.#present;
   }
 
   /** Of the present primary, or of the last one: what replicas must share to serve reads. */

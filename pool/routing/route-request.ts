@@ -9,6 +9,8 @@ export interface RouteRequest {
   readonly positions: readonly Position[];
   /** How long a read may wait for a replica to reach `positions` before it goes to the primary. */
   readonly waitMs: number;
+  /** Clock milliseconds. Read once for a request: a reading costs as much as all the rest of a simple route. */
+  readonly now: number;
   /** Clock milliseconds: until then a primary is waited for if there is none. */
   readonly deadline: number;
   /** Why a read has `primary` access; a write has none. */

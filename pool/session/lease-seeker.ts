@@ -46,6 +46,7 @@ class Search implements RouteRequest, LeaseRequest<BackendConnection> {
   readonly access: "read" | "primary";
   readonly positions: readonly Position[];
   readonly pinnedReason: RouteRequest["pinnedReason"];
+  readonly now: number;
   readonly deadline: number;
   route: Route = UNROUTED;
   /** The pool has it in its queue. */
@@ -55,6 +56,7 @@ class Search implements RouteRequest, LeaseRequest<BackendConnection> {
     seeker: LeaseSeeker,
     { profile, principal }: RelayIdentity,
     { access, positions, pinnedReason }: Wanted,
+    now: number,
     deadline: number,
   ) {
     this.#seeker = seeker;
@@ -63,6 +65,7 @@ class Search implements RouteRequest, LeaseRequest<BackendConnection> {
     this.access = access;
     this.positions = positions;
     this.pinnedReason = pinnedReason;
+    this.now = now;
     this.deadline = deadline;
   }
 
@@ -107,8 +110,8 @@ export class LeaseSeeker {
 
   /** One search at a time. */
   seek(wanted: Wanted): void {
-    const { queryWaitTimeoutMs } = this.#identity.profile;
-    this.#route(wanted, this.#environment.clock.now() + queryWaitTimeoutMs);
+    const now = this.#environment.clock.now();
+    this.#route(wanted, now, now + this.#identity.profile.queryWaitTimeoutMs);
   }
 
   /** Gives the search up; the owner hears nothing of it any more. */
@@ -127,7 +130,7 @@ export class LeaseSeeker {
     if (!backend.isOpen) {
       // Lost between the grant and this call.
       this.#environment.pools.discard(backend);
-      this.#route(search, search.deadline);
+      this.#route(search, this.#environment.clock.now(), search.deadline);
       return;
     }
     const isStillRight =
@@ -150,11 +153,12 @@ export class LeaseSeeker {
   }
 
   #routeToPrimary({ positions, pinnedReason, deadline }: Search): void {
-    this.#route({ access: "primary", positions, pinnedReason }, deadline);
+    const now = this.#environment.clock.now();
+    this.#route({ access: "primary", positions, pinnedReason }, now, deadline);
   }
 
-  #route(wanted: Wanted, deadline: number): void {
-    const search = new Search(this, this.#identity, wanted, deadline);
+  #route(wanted: Wanted, now: number, deadline: number): void {
+    const search = new Search(this, this.#identity, wanted, now, deadline);
     this.#search = search;
     const routed = this.#identity.cluster.route(search);
     if (!(routed instanceof Promise)) {

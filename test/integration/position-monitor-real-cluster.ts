@@ -55,6 +55,7 @@ export class RealCluster {
       consistency: "session",
       positions,
       waitMs,
+      now: this.clock.now(),
       deadline: this.clock.now() + 5_000,
     };
     const route = await this.router.route(request);

@@ -68,6 +68,7 @@ export function read(bench: ClusterBench, request: Partial<RouteRequest> = {}): 
     consistency: "session",
     positions: [],
     waitMs: 100,
+    now: bench.clock.now(),
     deadline: bench.clock.now() + 1_000,
     ...request,
   };
