@@ -24,7 +24,7 @@ const SECONDS_DEFAULT = 5;
 const EXIT_MISUSE = 2;
 const USAGE = `bench ${Object.keys(SCENARIOS).join("|")} [--check] [--rounds N] [--seconds S] [--only TEXT]
 
-  --check      judge the bars: exit 1 below one, 2 when one is undecided or not measured
+  --check      judge the bars, and leave out what has none: exit 1 below one, 2 when one is undecided or not measured
   --rounds N   rounds of each comparison, default ${ROUNDS_MIN}; with --check at least that, and up to ${ROUNDS_MAX} where they are needed
   --seconds S  measured seconds of one run, default ${SECONDS_DEFAULT}
   --only TEXT  only comparisons whose name contains TEXT, such as "prepared, 32 clients"
@@ -38,7 +38,7 @@ async function main(args: readonly string[]): Promise<number> {
     process.stderr.write(`${commandLine}\n\n${USAGE}`);
     return EXIT_MISUSE;
   }
-  const { name, scenario, isCheck, options } = commandLine;
+  const { name, scenario, options } = commandLine;
   if (Bun.which("pgbench") === null) {
     process.stdout.write("not measured: pgbench is not on the path (Debian: postgresql-15)\n");
     return 2;
@@ -55,7 +55,8 @@ async function main(args: readonly string[]): Promise<number> {
     ...options,
     wants,
     compare: async (comparison, rounds = options.rounds) => {
-      if (!wants(comparison.name)) return undefined;
+      const isUnjudged = options.isCheck && comparison.bars.length === 0;
+      if (isUnjudged || !wants(comparison.name)) return undefined;
       const outcome = await runRounds(comparison, rounds, Math.random, options.log);
       comparisons.push(outcome);
       print(`\n${formatComparison(outcome, scenario.columns)}`);
@@ -71,13 +72,12 @@ async function main(args: readonly string[]): Promise<number> {
   const { seconds } = options;
   const report = { scenario: name, machine, seconds, columns, comparisons, plots, notes };
   for (const path of await writeReport(RESULTS, report)) print(`written: ${path}`);
-  return exitCodeOf(comparisons, isCheck);
+  return exitCodeOf(comparisons, options.isCheck);
 }
 
 interface CommandLine {
   readonly name: string;
   readonly scenario: Scenario;
-  readonly isCheck: boolean;
   readonly options: BenchOptions;
 }
 
@@ -112,8 +112,8 @@ function parse(args: readonly string[]): CommandLine | string {
   return {
     name,
     scenario,
-    isCheck: values.check,
     options: {
+      isCheck: values.check,
       seconds,
       rounds: { min: rounds, max },
       only: values.only,

@@ -70,12 +70,14 @@ export interface BenchOptions {
   readonly rounds: { readonly min: number; readonly max: number };
   /** Only comparisons whose name contains this text. */
   readonly only: string | undefined;
+  /** Bars are judged, and what has none is left out. */
+  readonly isCheck: boolean;
   readonly log: (line: string) => void;
 }
 
 /** What a scenario is given to work with. */
 export interface Bench extends BenchOptions {
-  /** Runs the rounds and keeps the outcome for the report; undefined when `only` leaves it out. */
+  /** Runs the rounds and keeps the outcome for the report; undefined when `only` or a check leaves it out. */
   compare(
     comparison: Comparison,
     rounds?: BenchOptions["rounds"],

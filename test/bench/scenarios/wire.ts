@@ -132,7 +132,7 @@ async function compareCase(
   // No bar depends on it: more rounds would decide nothing.
   const rounds = { min: bench.rounds.min, max: bench.rounds.min };
   await bench.compare({ name: half, contenders: at(HALF), control, bars: [] }, rounds);
-  if (clientCount !== BAR_CLIENTS) return;
+  if (clientCount !== BAR_CLIENTS || bench.isCheck) return;
   await plotCurve(
     bench,
     name,
