@@ -2,7 +2,8 @@
 import type { BunTransport, CertificateAndKey } from "#pool/transport/bun-transport.ts";
 import type { ByteSocket, HostAddress } from "#pool/transport/socket.ts";
 import { encodeErrorResponse } from "#pool/wire/backend-messages.ts";
-import { ClientSession, TOO_MANY_CLIENTS } from "../session/client-session.ts";
+import { TOO_MANY_CLIENTS } from "../session/client-arrival.ts";
+import { ClientSession } from "../session/client-session.ts";
 import type { GatewayContext } from "../session/gateway-context.ts";
 import { isLoopback } from "../session/client-link.ts";
 

@@ -1,11 +1,12 @@
 // Cancel keys of client sessions: what a CancelRequest names, and who it reaches.
 import type { Clock } from "#pool/time/clock.ts";
-import { writeInt32 } from "#pool/wire/message-types.ts";
+import { readInt32, writeInt32 } from "#pool/wire/message-types.ts";
 
 /** Bits of the secret of protocol 3.0, from the top: worker, peer, random. The process id is the client's number. */
 const WORKER_BITS = 6;
 const PEER_BITS = 5;
 const RANDOM_BITS = 32 - WORKER_BITS - PEER_BITS;
+const SECRET_BYTES = 4;
 
 /** 21 random bits can be guessed by trying, so an address gets few wrong keys: this many, refilled one a second. */
 const WRONG_KEYS_MAX = 10;
@@ -19,9 +20,15 @@ export interface CancelKey {
   readonly secretKey: Uint8Array;
 }
 
+/** Whoever is to hear of a cancel request. */
+export interface CancelTarget {
+  cancel(): void;
+}
+
+/** The secret as a number: an array for each client would cost more than all else that is kept of it here. */
 interface Entry {
-  readonly secretKey: Uint8Array;
-  readonly cancel: () => void;
+  readonly secret: number;
+  readonly target: CancelTarget;
 }
 
 interface Bucket {
@@ -50,17 +57,19 @@ export class CancelRegistry {
     return this.#entries.size;
   }
 
-  register(cancel: () => void): CancelKey {
+  register(target: CancelTarget): CancelKey {
     do {
       this.#lastNumber = this.#lastNumber === CLIENT_NUMBER_MAX ? 1 : this.#lastNumber + 1;
     } while (this.#entries.has(this.#lastNumber));
-    const secretKey = this.#secret();
-    this.#entries.set(this.#lastNumber, { secretKey, cancel });
+    const secret = this.#secret();
+    this.#entries.set(this.#lastNumber, { secret, target });
+    const secretKey = new Uint8Array(SECRET_BYTES);
+    writeInt32(secretKey, 0, secret);
     return { processId: this.#lastNumber, secretKey };
   }
 
-  unregister(key: CancelKey): void {
-    this.#entries.delete(key.processId);
+  unregister(processId: number): void {
+    this.#entries.delete(processId);
   }
 
   /** As PostgreSQL, it says nothing about the outcome to whoever asks; the return value is for counters. */
@@ -68,21 +77,19 @@ export class CancelRegistry {
     const bucket = this.#bucket(address);
     if (bucket.tokens < 1) return "rate_limited";
     const entry = this.#entries.get(key.processId);
-    if (entry === undefined || !isEqual(entry.secretKey, key.secretKey)) {
+    if (entry === undefined || !isSecret(key.secretKey, entry.secret)) {
       bucket.tokens--;
       return "wrong_key";
     }
-    entry.cancel();
+    entry.target.cancel();
     return "canceled";
   }
 
-  #secret(): Uint8Array {
+  #secret(): number {
     const { workerId, peerId, randomBytes } = this.#options;
     const [a = 0, b = 0, c = 0] = randomBytes(3);
     const random = ((a << 16) | (b << 8) | c) & ((1 << RANDOM_BITS) - 1);
-    const secretKey = new Uint8Array(4);
-    writeInt32(secretKey, 0, (workerId << (32 - WORKER_BITS)) | (peerId << RANDOM_BITS) | random);
-    return secretKey;
+    return (workerId << (32 - WORKER_BITS)) | (peerId << RANDOM_BITS) | random;
   }
 
   #bucket(address: string): Bucket {
@@ -106,10 +113,7 @@ export class CancelRegistry {
   }
 }
 
-/** In constant time over the bytes. */
-function isEqual(a: Uint8Array, b: Uint8Array): boolean {
-  if (a.length !== b.length) return false;
-  let difference = 0;
-  for (let i = 0; i < a.length; i++) difference |= (a[i] ?? 0) ^ (b[i] ?? 0);
-  return difference === 0;
+/** In constant time: one comparison of all bits. */
+function isSecret(secretKey: Uint8Array, secret: number): boolean {
+  return secretKey.length === SECRET_BYTES && readInt32(secretKey, 0) === secret;
 }

@@ -1,5 +1,6 @@
 // A ByteChannel over one WebSocket: binary messages are arbitrary cuts of the byte stream, in both directions.
 import type { Clock, Timer } from "#pool/time/clock.ts";
+import { releaseBytes } from "#pool/transport/release-bytes.ts";
 import type { ByteChannel, SocketHandlers } from "#pool/transport/socket.ts";
 import { concatBytes } from "#pool/wire/message-types.ts";
 import { CloseCode } from "../session/error-mapping.ts";
@@ -20,6 +21,8 @@ export interface NativeWebSocket {
 export const MESSAGE_BYTES_MAX = 1_048_576;
 /** Bun drops what goes beyond. We add to its queue only when it is empty. */
 export const BACKPRESSURE_BYTES_MAX = 16 * MESSAGE_BYTES_MAX;
+/** As many bytes as this leave at once: so large a piece is not worth copying for the sake of a common message. */
+const DIRECT_BYTES_MIN = 16_384;
 /** How long a peer may take for the last bytes and the close handshake. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
@@ -63,12 +66,19 @@ export class WebSocketChannel implements ByteChannel {
     return this.#outboundBytes + this.#native.getBufferedAmount();
   }
 
-  /** Everything that is written in one turn leaves in one message. */
+  /** Everything small that is written in one turn leaves in one message. */
   write(bytes: Uint8Array): void {
     if (this.#state !== "open" || bytes.length === 0) return;
-    this.#outbound.push(bytes);
-    this.#outboundBytes += bytes.length;
-    this.#flushSoon();
+    if (bytes.length < DIRECT_BYTES_MIN || this.#isBlocked) {
+      this.#enqueue(bytes.slice());
+      this.#flushSoon();
+      return;
+    }
+    this.#enqueue(bytes);
+    this.#send(bytes);
+    // What could not be sent ends in a part of `bytes`, which are the writer's again.
+    const rest = this.#outbound.pop();
+    if (rest !== undefined) this.#outbound.push(rest.slice());
   }
 
   pause(): void {
@@ -160,6 +170,11 @@ export class WebSocketChannel implements ByteChannel {
     handlers?.close(isOrderly ? undefined : new Error(`the WebSocket was closed with ${code}`));
   }
 
+  #enqueue(bytes: Uint8Array): void {
+    this.#outbound.push(bytes);
+    this.#outboundBytes += bytes.length;
+  }
+
   #flushSoon(): void {
     if (this.#isFlushScheduled || this.#isBlocked) return;
     this.#isFlushScheduled = true;
@@ -169,15 +184,22 @@ export class WebSocketChannel implements ByteChannel {
     });
   }
 
-  #flush(): void {
+  /** Until all is sent or Bun's queue is not empty. All pieces are ours but `borrowed`. */
+  #send(borrowed?: Uint8Array): void {
     while (this.#outboundBytes > 0 && !this.#isBlocked) {
       if (this.#state !== "open" && this.#state !== "ending") return;
       const message = this.#nextMessage();
       const sent = this.#native.sendBinary(message);
-      // A gap in the byte stream is worse than its end.
-      if (sent === 0) this.destroy();
-      else if (sent < 0) this.#isBlocked = true;
+      // Bun has sent it or copied it.
+      if (message !== borrowed) releaseBytes(message);
+      if (sent <= 0) this.#isBlocked = true;
+      // A gap in the byte stream is worse than its end. Not from inside a call of the owner, who may be in the middle of something.
+      if (sent === 0) queueMicrotask(() => this.destroy());
     }
+  }
+
+  #flush(): void {
+    this.#send();
     if (this.#isBlocked) return;
     if (this.#state === "open") {
       this.#handlers?.drain();

@@ -7,6 +7,7 @@ import { type ReplyObserver, ReplyReader, type ReplySink } from "../exchange/rep
 import type { Server } from "../routing/server.ts";
 import { SERVER_NAME_PREFIX } from "../session/statement-registry.ts";
 import type { Clock } from "../time/clock.ts";
+import { releaseBytes } from "../transport/release-bytes.ts";
 import type { ByteSocket } from "../transport/socket.ts";
 import { readCommandTag, readErrorFields, readParameterStatus } from "../wire/backend-messages.ts";
 import { TERMINATE_FRAME, encodeQuery } from "../wire/frontend-messages.ts";
@@ -289,6 +290,7 @@ export class BackendConnection implements PooledConnection, ReplyObserver {
   #data(bytes: Uint8Array): void {
     if (!this.#isOpen) return;
     this.#reader.receive(bytes);
+    releaseBytes(bytes);
     if (!this.#isOpen) return;
     if (this.plan.length > 0) {
       this.#holder?.progressed?.();

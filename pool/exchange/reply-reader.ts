@@ -1,4 +1,5 @@
 // Reads a server's bytes against the reply plan: forwards runs of frames untouched, looks inside the few that state depends on.
+import { releaseBytes } from "../transport/release-bytes.ts";
 import { readErrorFields } from "../wire/backend-messages.ts";
 import { Backend, HEADER_BYTES, concatBytes, readInt32 } from "../wire/message-types.ts";
 import { Expect, Fate, type ReplyPlan } from "./reply-plan.ts";
@@ -8,7 +9,10 @@ const WHOLE_REPLY_MAX = 1_048_576;
 /** An error may quote a value of any size. Severity and SQLSTATE come first, so this much of it is enough to judge it by. */
 const ERROR_PREFIX_MAX = 8_192;
 
-/** Who gets the answers. Everything is called while bytes are being read: only `forward` may lead to work elsewhere. */
+/**
+ * Who gets the answers. Everything is called while bytes are being read: only `forward` may lead to work elsewhere. Nobody may keep
+ * what they are given here, for large chunks are released once they have been read: who needs bytes later copies them.
+ */
 export interface ReplySink {
   /** Bytes for the client: whole frames, or parts of one. */
   forward(bytes: Uint8Array): void;
@@ -66,6 +70,7 @@ export class ReplyReader {
     this.sink = undefined;
   }
 
+  /** `bytes` may be released afterwards. */
   receive(bytes: Uint8Array): void {
     if (this.#isBroken) return;
     const chunk = this.#tail === undefined ? bytes : concatBytes([this.#tail, bytes]);
@@ -96,6 +101,8 @@ export class ReplyReader {
     }
     this.#flush(offset);
     this.#chunk = EMPTY;
+    // What was joined here is nobody else's.
+    if (chunk !== bytes) releaseBytes(chunk);
   }
 
   /**

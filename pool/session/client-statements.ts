@@ -38,8 +38,9 @@ let isolatedStatements = 0;
  */
 export class ClientStatements {
   readonly #registry: StatementRegistry;
-  /** What the texts' meaning depends on; only those who agree on it share statements. */
-  readonly #context: string;
+  readonly #parameters: ParameterSet;
+  /** What the texts' meaning depends on, worked out with the first that is named: only those who agree on it share statements. */
+  #context: string | undefined;
   #isIsolated = false;
   /** Most clients never name one: the map is made with the first. */
   #named: Map<string, Named> | undefined;
@@ -59,7 +60,7 @@ export class ClientStatements {
 
   constructor(registry: StatementRegistry, parameters: ParameterSet = NO_PARAMETERS) {
     this.#registry = registry;
-    this.#context = parseContext(parameters);
+    this.#parameters = parameters;
   }
 
   /** The session has made settings of its own: what it parses from here on means what it says to nobody else. */
@@ -120,6 +121,7 @@ export class ClientStatements {
 
   /** Makes a named statement that servers share under one name with all who agree on what its text means. */
   share(name: string, statementClass: StatementClass, tail: Uint8Array): ClientStatement {
+    this.#context ??= parseContext(this.#parameters);
     const registered = this.#registry.acquire(
       tail,
       this.#isIsolated ? `isolated ${++isolatedStatements}` : this.#context,

@@ -1,4 +1,5 @@
 // Takes a client's messages in: reads each into an operation, makes one wait that depends on answers, and follows a large one through.
+import { READY_IDLE_FRAME } from "../wire/backend-messages.ts";
 import { Frontend, type Span } from "../wire/message-types.ts";
 import type { ClientStatements } from "./client-statements.ts";
 import { Hold, type InputGate } from "./input-gate.ts";
@@ -14,14 +15,15 @@ export interface IntakeTarget {
   /** More of it. */
   takeRaw(bytes: Uint8Array): void;
   /** The end of it has been taken. */
-  largeTaken(): void;
+  settled(): void;
   /** A message waits for `answered`; it may be called at once. */
   waits(): void;
-  /** Sync after an error that no server knows of. */
-  resynced(): void;
-  terminated(): void;
+  /** To the client. */
+  forward(bytes: Uint8Array): void;
+  /** The client has said Terminate. */
+  leave(isOrderly: boolean): void;
   /** The byte stream can't be followed any further; `error` is the last thing to say. */
-  broken(error: Uint8Array): void;
+  end(error: Uint8Array): void;
 }
 
 interface Waiting extends Span {
@@ -69,7 +71,7 @@ export class Intake {
   frame(type: number, chunk: Uint8Array, start: number, end: number): void {
     if (this.#mode === "closed") return;
     if (type === Frontend.TERMINATE) {
-      this.#target.terminated();
+      this.#target.leave(true);
     } else if (this.#mode === "open") {
       this.#assertOpen();
       const result = this.#reader.read(type, chunk, start, end);
@@ -77,7 +79,8 @@ export class Intake {
       else this.#taken(type, result);
     } else if (type === Frontend.SYNC) {
       this.#mode = "open";
-      this.#target.resynced();
+      // Sync after an error that no server knows of.
+      this.#target.forward(READY_IDLE_FRAME);
     }
   }
 
@@ -101,7 +104,7 @@ export class Intake {
     if (!isLast) return;
     const wasSent = this.isMidLarge;
     this.#large = undefined;
-    if (wasSent) this.#target.largeTaken();
+    if (wasSent) this.#target.settled();
   }
 
   /** Nothing is owed any more: the message that waited for that is read. */
@@ -140,7 +143,7 @@ export class Intake {
   /** True when a server is to have the rest of the message. */
   #taken(type: number, result: Exclude<ReadResult, "wait">): boolean {
     if (result === "invalid") {
-      this.#target.broken(invalidMessageType(type));
+      this.#target.end(invalidMessageType(type));
       return false;
     }
     const isTaken = this.#target.take(result);

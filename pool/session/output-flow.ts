@@ -5,24 +5,25 @@ import type { RelayClient, RelayEnvironment } from "./relay-environment.ts";
 /** Unread bytes past which the server is not read on: enough to keep a fast client busy, little enough to have for many. */
 export const CLIENT_QUEUE_MAX = 262_144;
 
+export interface OutputFlowOwner {
+  /** The client has enough to take for now. */
+  blocked(): void;
+  /** It takes nothing any more: nothing can be said to it. */
+  end(error: undefined): void;
+}
+
 export class OutputFlow {
   readonly #client: RelayClient;
   readonly #environment: RelayEnvironment;
-  readonly #onBlocked: () => void;
-  readonly #onStuck: () => void;
+  readonly #owner: OutputFlowOwner;
   #isBlocked = false;
   #timer: Timer | undefined;
   #queuedAtCheck = 0;
 
-  constructor(
-    client: RelayClient,
-    environment: RelayEnvironment,
-    handlers: { readonly blocked: () => void; readonly stuck: () => void },
-  ) {
+  constructor(client: RelayClient, environment: RelayEnvironment, owner: OutputFlowOwner) {
     this.#client = client;
     this.#environment = environment;
-    this.#onBlocked = handlers.blocked;
-    this.#onStuck = handlers.stuck;
+    this.#owner = owner;
   }
 
   get isBlocked(): boolean {
@@ -57,7 +58,7 @@ export class OutputFlow {
     this.#isBlocked = true;
     this.#queuedAtCheck = this.#client.queuedBytes;
     this.#watch();
-    this.#onBlocked();
+    this.#owner.blocked();
   }
 
   /** The client has taken everything. */
@@ -81,7 +82,7 @@ export class OutputFlow {
         return;
       }
       this.#environment.counters.slowReadersClosed++;
-      this.#onStuck();
+      this.#owner.end(undefined);
     });
   }
 }

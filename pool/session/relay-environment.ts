@@ -12,7 +12,7 @@ import type { ParameterSet } from "./startup-parameters.ts";
 
 /** The client's side of a relay: a door's channel, or the collector of an HTTP request. */
 export interface RelayClient {
-  /** Answers, in order: whole messages or parts of one. */
+  /** Answers, in order: whole messages or parts of one. Not to be kept: the bytes may be gone when the call returns. */
   forward(bytes: Uint8Array): void;
   /** Answers that the client has not taken yet. */
   readonly queuedBytes: number;

@@ -3,14 +3,14 @@ import type { BackendConnection, BackendHolder } from "../backend/backend-connec
 import type { Position } from "../consistency/position.ts";
 import type { PoolError } from "../errors.ts";
 import type { RouteRequest } from "../routing/route-request.ts";
-import type { Route } from "../routing/server.ts";
+import type { Route, Server } from "../routing/server.ts";
 import type { PinReason } from "../sql/statement-class.ts";
 import { READY_IDLE_FRAME, encodeErrorResponse } from "../wire/backend-messages.ts";
 import { Status } from "../wire/message-types.ts";
 import { ClientStatements } from "./client-statements.ts";
 import { depart, giveBack } from "./departure.ts";
 import { Hold, InputGate } from "./input-gate.ts";
-import { Intake } from "./intake.ts";
+import { Intake, type IntakeTarget } from "./intake.ts";
 import { Lease } from "./lease.ts";
 import { type LeaseOwner, LeaseSeeker, canceledByUser } from "./lease-seeker.ts";
 import { lossAnswer } from "./loss-answer.ts";
@@ -18,7 +18,7 @@ import { Mint, type MintResult } from "./mint.ts";
 import type { Operation } from "./operation.ts";
 import { classOf } from "./operation-class.ts";
 import { OperationReader } from "./operation-reader.ts";
-import { OutputFlow } from "./output-flow.ts";
+import { OutputFlow, type OutputFlowOwner } from "./output-flow.ts";
 import { ReadPositions } from "./read-positions.ts";
 import { Pin } from "./pin.ts";
 import type { RelayClient, RelayEnvironment, RelayIdentity } from "./relay-environment.ts";
@@ -32,7 +32,7 @@ import { Segment } from "./segment.ts";
  *
  *   server ─► ReplyReader ─► forward() ─► client;   settled() ─► release
  */
-export class Relay implements BackendHolder, LeaseOwner {
+export class Relay implements BackendHolder, LeaseOwner, IntakeTarget, OutputFlowOwner {
   readonly #client: RelayClient;
   readonly #environment: RelayEnvironment;
   readonly #identity: RelayIdentity;
@@ -46,8 +46,9 @@ export class Relay implements BackendHolder, LeaseOwner {
   readonly #positions: ReadPositions;
   readonly #pin: Pin;
   #lease: Lease | undefined;
-  /** The server of the latest lease, for the caller to be told. */
-  #latest: Lease | undefined;
+  /** Of the latest lease, for the caller to be told; the lease itself is not kept, for many clients are idle. */
+  #latestRoute: Route | undefined;
+  #latestServer: Server | undefined;
   #isFlushAsked = false;
   /** A segment waits until the replica has answered what it owes. */
   #isDispatchDue = false;
@@ -64,37 +65,18 @@ export class Relay implements BackendHolder, LeaseOwner {
     this.#statements = new ClientStatements(environment.registry, identity.parameters);
     this.#gate = new InputGate(client);
     const reader = new OperationReader(environment.classifier, this.#statements, identity.profile);
-    this.#intake = new Intake(reader, this.#statements, this.#gate, {
-      take: (operation) => this.#take(operation),
-      takeLarge: () => this.#takeLarge(),
-      takeRaw: (bytes) => this.#takeRaw(bytes),
-      largeTaken: () => this.settled(),
-      waits: () => {
-        this.#lease?.askForAnswers();
-        this.#answered();
-      },
-      resynced: () => this.forward(READY_IDLE_FRAME),
-      terminated: () => this.leave(true),
-      broken: (error) => this.#end(error),
-    });
+    this.#intake = new Intake(reader, this.#statements, this.#gate, this);
     this.#seeker = new LeaseSeeker(environment, identity, this);
     this.#mint = new Mint(environment, identity);
     this.#pin = new Pin(environment.counters);
     this.#positions = new ReadPositions(identity.cluster, positions);
-    this.#flow = new OutputFlow(client, environment, {
-      blocked: () => {
-        this.#gate.hold(Hold.CLIENT_QUEUE);
-        this.#lease?.backend.pause();
-      },
-      stuck: () => this.#end(undefined),
-    });
+    this.#flow = new OutputFlow(client, environment, this);
   }
 
   /** Who served the latest segment. */
   get servedBy(): { readonly role: "primary" | "replica"; readonly server: string } | undefined {
-    if (this.#latest === undefined) return undefined;
-    const { route, backend } = this.#latest;
-    return { role: route.role, server: backend.server.name };
+    if (this.#latestRoute === undefined || this.#latestServer === undefined) return undefined;
+    return { role: this.#latestRoute.role, server: this.#latestServer.name };
   }
 
   get pinned(): PinReason | "session_mode" | undefined {
@@ -222,7 +204,7 @@ export class Relay implements BackendHolder, LeaseOwner {
     if (lease.isPrimary) this.#positions.written();
     this.#mint.lost();
     if (answer.isFatal) {
-      this.#end(answer.bytes);
+      this.end(answer.bytes);
       return;
     }
     if (answer.isSkipping) this.#intake.skipToSync();
@@ -236,8 +218,9 @@ export class Relay implements BackendHolder, LeaseOwner {
     return this.#intake.isMidLarge && !this.#isDispatchDue;
   }
 
-  /** True when the operation was taken, to be carried out now or with its segment. */
-  #take(operation: Operation): boolean {
+  // From the parts of its own: what was read of the client, and how the client takes its answers.
+
+  take(operation: Operation): boolean {
     const lease = this.#lease;
     if (lease?.isPrimary === true) {
       this.#write(lease, operation);
@@ -258,15 +241,25 @@ export class Relay implements BackendHolder, LeaseOwner {
     return true;
   }
 
-  #takeLarge(): void {
+  takeLarge(): void {
     if (this.#lease?.isPrimary !== true) this.#dispatch();
     this.endOfInput();
   }
 
-  #takeRaw(bytes: Uint8Array): void {
+  takeRaw(bytes: Uint8Array): void {
     if (this.#lease === undefined) return;
     this.#lease.raw(bytes);
     this.#flush(this.#lease);
+  }
+
+  waits(): void {
+    this.#lease?.askForAnswers();
+    this.#answered();
+  }
+
+  blocked(): void {
+    this.#gate.hold(Hold.CLIENT_QUEUE);
+    this.#lease?.backend.pause();
   }
 
   /** Finds a server for what was gathered. */
@@ -322,7 +315,8 @@ export class Relay implements BackendHolder, LeaseOwner {
       mint: this.#mint,
     });
     this.#lease = lease;
-    this.#latest = lease;
+    this.#latestRoute = route;
+    this.#latestServer = backend.server;
     backend.attach(this);
     if (this.#flow.isBlocked) backend.pause();
     if (this.#identity.profile.poolMode === "session") this.#pin.set("session_mode");
@@ -391,7 +385,7 @@ export class Relay implements BackendHolder, LeaseOwner {
     this.#answered();
   }
 
-  #end(error: Uint8Array | undefined): void {
+  end(error: Uint8Array | undefined): void {
     if (this.#intake.isClosed) return;
     this.leave(false);
     this.#client.abort(error);

@@ -8,6 +8,7 @@
 import type { Socket } from "bun";
 import { PoolError } from "../errors.ts";
 import type { Clock, Timer } from "../time/clock.ts";
+import { SendQueue } from "./send-queue.ts";
 import type { ByteSocket, SocketHandlers } from "./socket.ts";
 
 /** How long `end` waits for the peer to take the queue and to close its side; then the socket is destroyed. */
@@ -37,10 +38,9 @@ export class BunSocket implements ByteSocket {
   #remoteAddress = "";
   #handlers: SocketHandlers | undefined;
   /** Arrived while paused or without handlers: TLS records of one read, a handshake's last segment, bytes before a reset. */
-  #inbound: Uint8Array[] = [];
-  /** Unsent tails, oldest first. */
-  #outbound: Uint8Array[] = [];
-  #queuedBytes = 0;
+  #inbound: Uint8Array[] | undefined;
+  /** There while something waits. */
+  #outbound: SendQueue | undefined;
   #layer: Layer = "plain";
   #state: State = "open";
   #isPaused = false;
@@ -64,7 +64,7 @@ export class BunSocket implements ByteSocket {
   }
 
   get queuedBytes(): number {
-    return this.#queuedBytes;
+    return this.#outbound?.bytes ?? 0;
   }
 
   get layer(): Layer {
@@ -102,24 +102,22 @@ export class BunSocket implements ByteSocket {
 
   write(bytes: Uint8Array): void {
     if (this.#state !== "open" || this.#native === undefined || bytes.length === 0) return;
-    if (this.#queuedBytes > 0) {
-      this.#enqueue(bytes);
-      return;
-    }
-    const sent = Math.max(0, this.#native.write(bytes));
-    if (sent < bytes.length) this.#enqueue(sent === 0 ? bytes : bytes.subarray(sent));
+    const sent = this.#outbound === undefined ? Math.max(0, this.#native.write(bytes)) : 0;
+    if (sent === bytes.length) return;
+    this.#outbound ??= new SendQueue();
+    this.#outbound.add(bytes, sent);
   }
 
   end(): void {
     if (this.#state === "dead") this.#finish(this.#closeError);
     if (this.#state !== "open") return;
     this.#state = "ending";
-    this.#inbound = [];
+    this.#inbound = undefined;
     this.#endTimer = this.#clock.schedule(END_TIMEOUT_MS, () => this.destroy());
     // What the peer still sends is read and dropped: closing on unread bytes would reset the connection, and with it
     // whatever of our last message the peer has not read.
     this.#syncReading();
-    if (this.#queuedBytes === 0) this.#native?.shutdown();
+    if (this.#outbound === undefined) this.#native?.shutdown();
   }
 
   destroy(): void {
@@ -140,7 +138,7 @@ export class BunSocket implements ByteSocket {
       });
     }
     // Bytes before the handshake are not encrypted and nobody must take them for bytes of the TLS stream.
-    if (this.#inbound.length > 0 || this.#queuedBytes > 0) {
+    if (this.#inbound !== undefined || this.#outbound !== undefined) {
       this.destroy();
       throw new PoolError("ERR_PROTOCOL_VIOLATION", "unencrypted data before the TLS handshake", {
         sqlState: "08P01",
@@ -174,25 +172,19 @@ export class BunSocket implements ByteSocket {
 
   receive(bytes: Uint8Array): void {
     if (this.#state !== "open") return;
-    if (this.#canDeliver && this.#inbound.length === 0) this.#handlers?.data(bytes);
-    else this.#inbound.push(bytes);
+    if (this.#canDeliver && this.#inbound === undefined) {
+      this.#handlers?.data(bytes);
+    } else {
+      this.#inbound ??= [];
+      this.#inbound.push(bytes);
+    }
   }
 
   /** The kernel takes bytes again; Bun also says so when nothing waits. */
   flush(): void {
     const native = this.#native;
-    if (this.#queuedBytes === 0 || native === undefined) return;
-    for (;;) {
-      const next = this.#outbound[0];
-      if (next === undefined) break;
-      const sent = Math.max(0, native.write(next));
-      this.#queuedBytes -= sent;
-      if (sent < next.length) {
-        this.#outbound[0] = next.subarray(sent);
-        return;
-      }
-      this.#outbound.shift();
-    }
+    if (native === undefined || this.#outbound?.flush(native) !== true) return;
+    this.#outbound = undefined;
     if (this.#state === "ending") native.shutdown();
     else if (this.#state === "open") this.#handlers?.drain();
   }
@@ -222,8 +214,8 @@ export class BunSocket implements ByteSocket {
     if (this.#state !== "open") return;
     this.#state = "dead";
     this.#closeError = error;
-    const hadQueue = this.#queuedBytes > 0;
-    this.#clearOutbound();
+    const hadQueue = this.#outbound !== undefined;
+    this.#outbound = undefined;
     this.#deliverSoon();
     // Nobody may wait for a drain that can't come, and keep this socket paused meanwhile.
     if (hadQueue) this.#handlers?.drain();
@@ -243,23 +235,13 @@ export class BunSocket implements ByteSocket {
     return this.#handlers !== undefined && !this.#isPaused;
   }
 
-  #enqueue(bytes: Uint8Array): void {
-    this.#outbound.push(bytes);
-    this.#queuedBytes += bytes.length;
-  }
-
-  #clearOutbound(): void {
-    this.#outbound = [];
-    this.#queuedBytes = 0;
-  }
-
   #syncReading(): void {
     const native = this.#native;
     if (native === undefined || this.#state === "dead" || this.#state === "closed") return;
     const shouldRead =
       this.#layer === "handshaking" ||
       this.#state === "ending" ||
-      (this.#canDeliver && this.#inbound.length === 0);
+      (this.#canDeliver && this.#inbound === undefined);
     if (shouldRead === this.#isReading) return;
     this.#isReading = shouldRead;
     if (shouldRead) native.resume();
@@ -267,7 +249,7 @@ export class BunSocket implements ByteSocket {
   }
 
   #continueReading(): void {
-    if (this.#inbound.length > 0 || this.#state === "dead") this.#deliverSoon();
+    if (this.#inbound !== undefined || this.#state === "dead") this.#deliverSoon();
     else this.#syncReading();
   }
 
@@ -286,11 +268,14 @@ export class BunSocket implements ByteSocket {
 
   #deliver(): void {
     while (this.#canDeliver) {
-      const next = this.#inbound.shift();
-      if (next === undefined) break;
+      const next = this.#inbound?.shift();
+      if (next === undefined) {
+        this.#inbound = undefined;
+        break;
+      }
       this.#handlers?.data(next);
     }
-    if (!this.#canDeliver || this.#inbound.length > 0) return;
+    if (!this.#canDeliver || this.#inbound !== undefined) return;
     if (this.#state === "dead") this.#finish(this.#closeError);
     else this.#syncReading();
   }
@@ -300,8 +285,8 @@ export class BunSocket implements ByteSocket {
     if (this.#state === "closed") return;
     this.#state = "closed";
     this.#closeError = error;
-    this.#inbound = [];
-    this.#clearOutbound();
+    this.#inbound = undefined;
+    this.#outbound = undefined;
     this.#endTimer?.cancel();
     this.#reportSoon();
   }

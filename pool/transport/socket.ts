@@ -1,7 +1,7 @@
 // The narrow view of a byte stream that the pool and the doors work with; TCP, TLS, WebSocket and simulated ones implement it.
 
 export interface SocketHandlers {
-  /** A fresh array of its exact size: it may be kept, never written to. */
+  /** A fresh array of its exact size that nobody else has: it may be kept, or given up with `releaseBytes`; never written to. */
   data(bytes: Uint8Array): void;
   /** The queue of unsent bytes has become empty after it was not. */
   drain(): void;
@@ -11,7 +11,7 @@ export interface SocketHandlers {
 
 /** What a client's or a server's byte stream can do, whatever carries it. */
 export interface ByteChannel {
-  /** Sends at once what the kernel takes and queues the rest. The array is not copied and must not change afterwards. No-op once closed. */
+  /** Sends at once what the kernel takes and queues a copy of the rest: the array is the caller's again. No-op once closed. */
   write(bytes: Uint8Array): void;
   /** Bytes written that the kernel has not taken yet. */
   readonly queuedBytes: number;

@@ -25,10 +25,10 @@ const PIECES_MAX = 64;
 export class FrameSplitter {
   readonly #sink: FrameSink;
   readonly #frameBytesMax: number;
-  /** Chunks that arrived while suspended, oldest first. */
-  #backlog: Uint8Array[] = [];
+  /** Chunks that arrived while suspended, oldest first; undefined when there are none, as most clients are idle. */
+  #backlog: Uint8Array[] | undefined;
   /** Bytes of one incomplete frame: less than a header, or less than min(its size, WHOLE_FRAME_MAX). */
-  #pieces: Uint8Array[] = [];
+  #pieces: Uint8Array[] | undefined;
   #piecesBytes = 0;
   /** Bytes still to come of a large frame. */
   #largeLeft = 0;
@@ -57,7 +57,8 @@ export class FrameSplitter {
 
   push(chunk: Uint8Array): void {
     if (this.#isBroken || chunk.length === 0) return;
-    if (this.#isSuspended || this.#isRunning || this.#backlog.length > 0) {
+    if (this.#isSuspended || this.#isRunning || this.#backlog !== undefined) {
+      this.#backlog ??= [];
       this.#backlog.push(chunk);
       return;
     }
@@ -79,8 +80,11 @@ export class FrameSplitter {
 
   #runBacklog(): void {
     while (!this.#isSuspended && !this.#isBroken) {
-      const chunk = this.#backlog.shift();
-      if (chunk === undefined) return;
+      const chunk = this.#backlog?.shift();
+      if (chunk === undefined) {
+        this.#backlog = undefined;
+        return;
+      }
       this.#run(chunk);
     }
   }
@@ -90,6 +94,7 @@ export class FrameSplitter {
     let offset = 0;
     while (offset < chunk.length && !this.#isBroken) {
       if (this.#isSuspended) {
+        this.#backlog ??= [];
         this.#backlog.unshift(offset === 0 ? chunk : chunk.subarray(offset));
         break;
       }
@@ -119,7 +124,7 @@ export class FrameSplitter {
     const end = offset + Math.min(size, WHOLE_FRAME_MAX);
     if (chunk.length < end) {
       // A copy: a view would keep all of a large chunk for the sake of its last bytes.
-      this.#pieces.push(chunk.slice(offset));
+      this.#pieces = [chunk.slice(offset)];
       this.#piecesBytes = chunk.length - offset;
       return chunk.length;
     }
@@ -128,27 +133,30 @@ export class FrameSplitter {
   }
 
   #takePieces(chunk: Uint8Array, offset: number): number {
+    let pieces = this.#pieces ?? [];
     let from = offset;
     if (this.#piecesBytes < HEADER_BYTES) {
       from = Math.min(offset + HEADER_BYTES - this.#piecesBytes, chunk.length);
-      this.#pieces.push(chunk.slice(offset, from));
+      pieces.push(chunk.slice(offset, from));
+      this.#pieces = pieces;
       this.#piecesBytes += from - offset;
       if (this.#piecesBytes < HEADER_BYTES) return from;
-      this.#pieces = [concatBytes(this.#pieces)];
+      pieces = [concatBytes(pieces)];
     }
-    const size = this.#frameSize(this.#pieces[0] ?? chunk, 0);
+    const size = this.#frameSize(pieces[0] ?? chunk, 0);
     if (size === 0) return offset;
     const wanted = Math.min(size, WHOLE_FRAME_MAX) - this.#piecesBytes;
     const end = Math.min(from + wanted, chunk.length);
-    if (end > from) this.#pieces.push(chunk.slice(from, end));
-    if (this.#pieces.length > PIECES_MAX) this.#pieces = [concatBytes(this.#pieces)];
-    this.#piecesBytes += end - from;
+    if (end > from) pieces.push(chunk.slice(from, end));
     if (end - from === wanted) {
-      const whole = concatBytes(this.#pieces);
-      this.#pieces = [];
+      const whole = concatBytes(pieces);
+      this.#pieces = undefined;
       this.#piecesBytes = 0;
       this.#deliver(whole, 0, whole.length, size);
+      return end;
     }
+    this.#pieces = pieces.length > PIECES_MAX ? [concatBytes(pieces)] : pieces;
+    this.#piecesBytes += end - from;
     return end;
   }
 

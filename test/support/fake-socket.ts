@@ -5,7 +5,7 @@ import type { ByteSocket, HostAddress, SocketHandlers } from "#pool/transport/so
 import type { Transport } from "#pool/transport/transport.ts";
 
 export interface SocketPairOptions {
-  /** Cuts each written array into what the reader gets in one `data` each; the default leaves it whole. */
+  /** Cuts each written array into copies that the reader gets in one `data` each; the default leaves it whole. */
   readonly tear?: (bytes: Uint8Array) => readonly Uint8Array[];
   /** Bytes that a reader who does not read takes before the writer's queue grows, as a kernel buffer does; default no end. */
   readonly windowBytes?: number;
@@ -51,7 +51,7 @@ export class FakeSocket implements ByteSocket {
 
   constructor(options: SocketPairOptions = {}) {
     this.remoteAddress = options.remoteAddress ?? "127.0.0.1";
-    this.#tear = options.tear ?? ((bytes) => [bytes]);
+    this.#tear = options.tear ?? ((bytes) => [bytes.slice()]);
     this.#windowBytes = options.windowBytes ?? Number.POSITIVE_INFINITY;
   }
 

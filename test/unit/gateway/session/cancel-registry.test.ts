@@ -19,12 +19,13 @@ function bench(workerId = 0, peerId = 0, random = [0xff, 0xff, 0xff]): Bench {
   return { clock, registry };
 }
 
+const NOBODY = { cancel: () => {} };
 const wrongKey = new Uint8Array([1, 2, 3, 4]);
 
 test("a key is the client's number, and 6 bits worker, 5 bits peer and 21 bits random", () => {
-  const highest = bench(63, 31).registry.register(() => {});
-  const lowest = bench(0, 0, [0, 0, 0]).registry.register(() => {});
-  const between = bench(5, 9, [0xab, 0xcd, 0xef]).registry.register(() => {});
+  const highest = bench(63, 31).registry.register(NOBODY);
+  const lowest = bench(0, 0, [0, 0, 0]).registry.register(NOBODY);
+  const between = bench(5, 9, [0xab, 0xcd, 0xef]).registry.register(NOBODY);
   const bits = readInt32(between.secretKey, 0) >>> 0;
 
   expect(highest).toEqual({ processId: 1, secretKey: new Uint8Array([255, 255, 255, 255]) });
@@ -35,8 +36,8 @@ test("a key is the client's number, and 6 bits worker, 5 bits peer and 21 bits r
 test("a request reaches the client whose key it names, and no other", () => {
   const { registry } = bench();
   const reached: string[] = [];
-  const first = registry.register(() => reached.push("first"));
-  registry.register(() => reached.push("second"));
+  const first = registry.register({ cancel: () => reached.push("first") });
+  registry.register({ cancel: () => reached.push("second") });
 
   const outcome = registry.request(first, "a");
 
@@ -46,9 +47,9 @@ test("a request reaches the client whose key it names, and no other", () => {
 test("a key that is unregistered, wrong, or of another length reaches nobody", () => {
   const { registry } = bench();
   let count = 0;
-  const gone = registry.register(() => count++);
-  const here = registry.register(() => count++);
-  registry.unregister(gone);
+  const gone = registry.register({ cancel: () => count++ });
+  const here = registry.register({ cancel: () => count++ });
+  registry.unregister(gone.processId);
 
   const outcomes = [
     registry.request(gone, "a"),
@@ -64,7 +65,7 @@ test("a key that is unregistered, wrong, or of another length reaches nobody", (
 
 test("an address has ten wrong keys, gets one more a second, and never more than ten", () => {
   const { clock, registry } = bench();
-  const key = registry.register(() => {});
+  const key = registry.register(NOBODY);
   const wrong = { ...key, secretKey: wrongKey };
   const allowed = (): number => {
     let count = 0;
@@ -85,7 +86,7 @@ test("an address has ten wrong keys, gets one more a second, and never more than
 
 test("an address without tries left is refused with the right key too, and others are not", () => {
   const { registry } = bench();
-  const key = registry.register(() => {});
+  const key = registry.register(NOBODY);
   for (let i = 0; i < 10; i++) registry.request({ ...key, secretKey: wrongKey }, "a");
 
   expect(registry.request(key, "a")).toBe("rate_limited");
@@ -94,7 +95,7 @@ test("an address without tries left is refused with the right key too, and other
 
 test("right keys cost an address nothing", () => {
   const { registry } = bench();
-  const key = registry.register(() => {});
+  const key = registry.register(NOBODY);
   const outcomes = Array.from({ length: 50 }, () => registry.request(key, "a"));
 
   expect(new Set(outcomes)).toEqual(new Set(["canceled"]));

@@ -80,8 +80,28 @@ describe("writing", () => {
     channel.write(bytes(8));
     await Promise.resolve();
 
-    expect(native.sent.map(({ length }) => length)).toEqual([MESSAGE_BYTES_MAX, 4]);
+    expect(native.sent.map(({ length }) => length)).toEqual([MESSAGE_BYTES_MAX, 3, 1]);
     expect(Buffer.concat(native.sent).equals(Buffer.concat([bytes(7), long, bytes(8)]))).toBe(true);
+  });
+
+  test("so large a piece that it is not copied leaves at once, behind what was written before it", async () => {
+    const { native, channel, events } = open();
+    const [below, large] = [new Uint8Array(16_383).fill(1), new Uint8Array(16_384).fill(2)];
+
+    channel.write(below);
+    expect(native.sent).toEqual([]);
+    channel.write(large);
+    const whole = new Uint8Array(32_767).fill(1, 0, 16_383).fill(2, 16_383);
+    expect({ sent: native.sent, queued: channel.queuedBytes }).toEqual({
+      sent: [whole],
+      queued: 0,
+    });
+    channel.write(large);
+    expect({ sent: native.sent, events }).toEqual({ sent: [whole, large], events: [] });
+    await Promise.resolve();
+
+    // For the piece that did wait.
+    expect(events).toEqual(["drain"]);
   });
 
   test("behind a queued message nothing is sent until that queue is empty", async () => {
@@ -118,6 +138,17 @@ describe("writing", () => {
     expect(native.sent).toEqual([bytes(1)]);
     expect(native.calls).toEqual(["terminate"]);
     expect(events).toEqual(["close the WebSocket was closed with 1006"]);
+  });
+
+  test("a dropped message never ends the WebSocket inside the call that wrote it", async () => {
+    const { native, channel } = open();
+    native.answers.push(0);
+
+    channel.write(new Uint8Array(16_384));
+    expect(native.calls).toEqual([]);
+    await Promise.resolve();
+
+    expect(native.calls).toEqual(["terminate"]);
   });
 });
 
