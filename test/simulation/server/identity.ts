@@ -1,0 +1,3 @@
+// What tells the simulated cluster from any other.
+
+export const SYSTEM_IDENTIFIER = 7_300_000_000_000_000_007n;
