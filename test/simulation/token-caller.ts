@@ -4,10 +4,9 @@ import type { Position } from "#pool/consistency/position.ts";
 import { tokenAudience } from "#pool/consistency/token-audience.ts";
 import { NO_PARAMETERS } from "#pool/session/startup-parameters.ts";
 import { Frontend, concatBytes } from "#pool/wire/message-types.ts";
-import { client as message } from "#test/support/wire-frames.ts";
+import { SYNC, parse, run } from "./client-frames.ts";
 import { type Expected, Exchange } from "./exchange.ts";
 import { KEY_COUNT } from "./server/sim-server.ts";
-import { sql } from "./server/statements.ts";
 import type { SimGateway } from "./sim-gateway.ts";
 import { SimLink } from "./sim-link.ts";
 import type { Actor, SimWorld } from "./sim-world.ts";
@@ -165,11 +164,5 @@ export class TokenCaller implements Actor {
 }
 
 function bytesOf({ kind, tag, key }: Expected): Uint8Array {
-  return concatBytes([
-    message.parse("", kind === "read" ? sql.parameterRead : sql.parameterWrite),
-    message.bind("", "", [tag, String(key)]),
-    message.describePortal(""),
-    message.execute(""),
-    message.sync(),
-  ]);
+  return concatBytes([parse(kind === "read" ? "read" : "write", ""), ...run("", tag, key), SYNC]);
 }

@@ -7,6 +7,7 @@ import {
 } from "#pool/session/startup-parameters.ts";
 import { concatBytes } from "#pool/wire/message-types.ts";
 import { client as message } from "#test/support/wire-frames.ts";
+import { SYNC, parse, run } from "./client-frames.ts";
 import { type Expected, Exchange } from "./exchange.ts";
 import { sql } from "./server/statements.ts";
 import { KEY_COUNT } from "./server/sim-server.ts";
@@ -190,7 +191,7 @@ export class WireClient implements Actor {
   }
 
   #unnamed(expected: Expected): Request {
-    const bytes = concatBytes([...this.#extended(expected, ""), message.sync()]);
+    const bytes = concatBytes([...this.#extended(expected, ""), SYNC]);
     return { bytes, expected: [expected], readyCount: 1 };
   }
 
@@ -207,7 +208,7 @@ export class WireClient implements Actor {
       messages.push(...this.#extended(expected, name));
     }
     return {
-      bytes: concatBytes([...messages, message.sync()]),
+      bytes: concatBytes([...messages, SYNC]),
       expected: [expected],
       readyCount: 1,
       done: () => void this.#prepared.add(name),
@@ -215,16 +216,11 @@ export class WireClient implements Actor {
   }
 
   #extended(expected: Expected, name: string): Uint8Array[] {
-    const text = expected.kind === "read" ? sql.parameterRead : sql.parameterWrite;
-    return [message.parse(name, text), ...this.#run(expected, name)];
+    return [parse(expected.kind === "read" ? "read" : "write", name), ...this.#run(expected, name)];
   }
 
-  #run({ tag, key }: Expected, name: string): Uint8Array[] {
-    return [
-      message.bind("", name, [tag, String(key)]),
-      message.describePortal(""),
-      message.execute(""),
-    ];
+  #run({ tag, key }: Expected, name: string): readonly Uint8Array[] {
+    return run(name, tag, key);
   }
 
   /** Several segments, of which the later ones are sent before the earlier ones are answered. */
@@ -237,7 +233,7 @@ export class WireClient implements Actor {
       const one = random.chance(0.7) ? this.#read() : this.#write();
       // What the pipeline itself writes is not acknowledged when it reads.
       expected.push(one);
-      messages.push(...this.#extended(one, ""), message.sync());
+      messages.push(...this.#extended(one, ""), SYNC);
     }
     return { bytes: concatBytes(messages), expected, readyCount: segmentCount };
   }
