@@ -1,4 +1,5 @@
 // Which pages in a browser may call the HTTP door and read its answers (the Fetch standard, "HTTP extensions").
+import type { AnswerHeaders } from "./http-answer.ts";
 
 /** Every header that a client of ours or the serverless driver sends. */
 const REQUEST_HEADERS = [
@@ -28,27 +29,27 @@ export class Cors {
   }
 
   /** Adds what any answer to `request` carries, errors included. */
-  apply(request: Headers, answer: Headers): void {
+  apply(request: Headers, answer: AnswerHeaders): void {
     if (this.#origins.has("*")) {
-      answer.set("Access-Control-Allow-Origin", "*");
+      answer["Access-Control-Allow-Origin"] = "*";
     } else {
       if (this.#origins.size === 0) return;
       // A cache must not give one origin's answer to another.
-      answer.append("Vary", "Origin");
+      answer["Vary"] = "Origin";
       const origin = request.get("origin");
       if (origin === null || !this.#origins.has(origin)) return;
-      answer.set("Access-Control-Allow-Origin", origin);
+      answer["Access-Control-Allow-Origin"] = origin;
     }
-    answer.set("Access-Control-Expose-Headers", EXPOSED_HEADERS);
+    answer["Access-Control-Expose-Headers"] = EXPOSED_HEADERS;
   }
 
   preflight(request: Headers): Response {
-    const headers = new Headers({ Allow: "OPTIONS, POST" });
+    const headers: AnswerHeaders = { Allow: "OPTIONS, POST" };
     this.apply(request, headers);
-    if (headers.has("Access-Control-Allow-Origin")) {
-      headers.set("Access-Control-Allow-Methods", "POST, OPTIONS");
-      headers.set("Access-Control-Allow-Headers", REQUEST_HEADERS);
-      headers.set("Access-Control-Max-Age", PREFLIGHT_SECONDS);
+    if (headers["Access-Control-Allow-Origin"] !== undefined) {
+      headers["Access-Control-Allow-Methods"] = "POST, OPTIONS";
+      headers["Access-Control-Allow-Headers"] = REQUEST_HEADERS;
+      headers["Access-Control-Max-Age"] = PREFLIGHT_SECONDS;
     }
     return new Response(null, { status: 200, headers });
   }

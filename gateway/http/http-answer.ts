@@ -8,27 +8,47 @@ const RETRY_AFTER_SECONDS = "1";
 
 const SERVICE_UNAVAILABLE = 503;
 
-export function jsonAnswer(
-  status: number,
-  body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>,
-  headers = new Headers(),
-): Response {
-  headers.set("Content-Type", "application/json");
-  headers.set("Cache-Control", "no-store");
-  return new Response(body, { status, headers });
+/** By name. A plain object until the answer is made: reading a response's headers back would cost a copy of all of them. */
+export type AnswerHeaders = Record<string, string>;
+
+/** An answer that is still to get the headers that all answers carry. */
+export interface Answer {
+  readonly status: number;
+  readonly body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
+  readonly headers: AnswerHeaders;
 }
 
-export function errorAnswer(error: ServerError, status: number, headers = new Headers()): Response {
+/** Takes `headers` over. */
+export function jsonAnswer(
+  status: number,
+  body: Answer["body"],
+  headers: AnswerHeaders = {},
+): Answer {
+  headers["Content-Type"] = "application/json";
+  headers["Cache-Control"] = "no-store";
+  return { status, body, headers };
+}
+
+/** Takes `headers` over. */
+export function errorAnswer(
+  error: ServerError,
+  status: number,
+  headers: AnswerHeaders = {},
+): Answer {
   if (httpStatusOf(error.code) === SERVICE_UNAVAILABLE) {
-    headers.set("Retry-After", RETRY_AFTER_SECONDS);
+    headers["Retry-After"] = RETRY_AFTER_SECONDS;
   }
   return jsonAnswer(status, JSON.stringify(error), headers);
 }
 
+export function toResponse({ status, body, headers }: Answer): Response {
+  return new Response(body, { status, headers });
+}
+
 /** The headers that tell what served a request and what the next read must not be older than. */
-export function runHeaders({ token, servedBy }: QueryRun): Headers {
-  const headers = new Headers();
-  if (token !== undefined) headers.set("Walgate-Token", token);
-  if (servedBy !== undefined) headers.set("Walgate-Served-By", servedBy);
+export function runHeaders({ token, servedBy }: QueryRun): AnswerHeaders {
+  const headers: AnswerHeaders = {};
+  if (token !== undefined) headers["Walgate-Token"] = token;
+  if (servedBy !== undefined) headers["Walgate-Served-By"] = servedBy;
   return headers;
 }

@@ -18,11 +18,11 @@ export type LoginResult =
 /** Where a connection string may come; its password is only looked at where there is no Authorization header. */
 const CONNECTION_STRING_HEADER = "neon-connection-string";
 
-/** `mayUsePassword`: false where only a token is a credential. */
+/** `mayUsePassword`: false where only a token is a credential. `linkOf` is asked only where the link matters, for it takes a system call. */
 export async function logIn(
   context: GatewayContext,
   headers: Headers,
-  link: ClientLink,
+  linkOf: () => ClientLink,
   mayUsePassword: boolean,
 ): Promise<LoginResult> {
   const text = mayUsePassword ? headers.get(CONNECTION_STRING_HEADER) : null;
@@ -32,15 +32,20 @@ export async function logIn(
 
   const bearer = readBearer(headers);
   if (!bearer.ok) return bearer;
-  if (bearer.token === undefined && target === undefined) return refuse(missing(mayUsePassword));
-  const result =
-    bearer.token === undefined
-      ? await byPassword(context, target, link)
-      : await byToken(context, target, bearer.token);
+  let result: AuthResult | Failure;
+  if (bearer.token !== undefined) {
+    // The token alone decides; a database that came with it must be the one that it leads to.
+    const request = { transport: "http", database: target?.database } as const;
+    result = await context.authenticator.checkJwt(request, bearer.token);
+  } else if (target !== undefined) {
+    result = await byPassword(context, target, linkOf());
+  } else {
+    return refuse(missing(mayUsePassword));
+  }
   if ("error" in result) return result;
   if (!result.ok) {
     const { reason } = result.failure;
-    context.log.info("login refused", { door: "http", address: link.address, reason });
+    context.log.info("login refused", { door: "http", address: linkOf().address, reason });
     return refuse(authError(result.failure));
   }
   const parameters = target?.parameters ?? NO_PARAMETERS;
@@ -63,22 +68,11 @@ export function readBearer(headers: Headers): BearerResult {
 
 type Failure = { readonly ok: false; readonly error: ServerError };
 
-/** The token alone decides; a database that came with it must be the one that it leads to. */
-function byToken(
-  context: GatewayContext,
-  target: ConnectionTarget | undefined,
-  token: Secret,
-): Promise<AuthResult> {
-  const request = { transport: "http", database: target?.database } as const;
-  return context.authenticator.checkJwt(request, token);
-}
-
 async function byPassword(
   context: GatewayContext,
-  target: ConnectionTarget | undefined,
+  target: ConnectionTarget,
   { isSecure }: ClientLink,
 ): Promise<AuthResult | Failure> {
-  if (target === undefined) return refuse(missing(true));
   const { user, password, database } = target;
   if (user === "") return refuse(fatal("28000", "the connection string names no user"));
   if (password === undefined) {

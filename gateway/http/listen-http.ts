@@ -1,9 +1,10 @@
 // Opens the HTTP and WebSocket door and closes it in order.
 import http from "node:http";
+import type { Server } from "bun";
 import type { HostAddress } from "#pool/transport/socket.ts";
 import type { GatewayContext } from "../session/gateway-context.ts";
 import { closeSessions } from "../session/session-sweep.ts";
-import { WebSocketDoor } from "../ws/web-socket-door.ts";
+import { type WebSocketData, WebSocketDoor } from "../ws/web-socket-door.ts";
 import { httpApp } from "./http-app.ts";
 import { Traffic } from "./traffic.ts";
 
@@ -27,7 +28,8 @@ export function listenHttp(context: GatewayContext, address: HostAddress): HttpL
   const webSockets = new WebSocketDoor(context);
   // Read by Bun when a server is made; there is no other way to set it.
   Object.assign(http, { maxHeaderSize: config.http.max_header_size });
-  const app = httpApp(context, traffic, webSockets).listen({
+  const serverOf = (): Server<WebSocketData> | null => app.server;
+  const app = httpApp(context, traffic, webSockets, serverOf).listen({
     hostname: address.host,
     port: address.port,
     // Two processes on one port would go unnoticed.

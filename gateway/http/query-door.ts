@@ -1,16 +1,24 @@
 // Takes one POST with SQL from its bytes to its answer: counts the client, asks who it is, reads the body, runs it. /sql and /v1/query differ in their form only.
-import type { ClientLink, ClientLinks } from "../session/client-link.ts";
+import type { ClientLink } from "../session/client-link.ts";
 import { DRIVER_ERROR_STATUS, httpStatusOf } from "../session/error-mapping.ts";
 import type { GatewayContext, ResolvedIdentity } from "../session/gateway-context.ts";
-import { type QueryRun, runQueries } from "../session/query-runner.ts";
-import type { StatementResult } from "../session/result-collector.ts";
+import type { JsonBytes } from "../session/json-bytes.ts";
+import { runQueries } from "../session/query-runner.ts";
+import { type ResultForm, ResultShapes } from "../session/result-shape.ts";
 import { type ServerError, ownError } from "../session/server-error.ts";
-import { errorAnswer, jsonAnswer, runHeaders } from "./http-answer.ts";
+import { SharedTimer } from "../session/shared-timer.ts";
+import {
+  type Answer,
+  type AnswerHeaders,
+  errorAnswer,
+  jsonAnswer,
+  runHeaders,
+} from "./http-answer.ts";
 import { logIn } from "./http-login.ts";
 import { WHOLE_BODY_MAX, largeAnswer } from "./large-answer.ts";
 import { readQueryRequest } from "./query-request.ts";
-import { type BodyResult, readBody } from "./request-body.ts";
-import { type SqlRequest, readSqlRequest, transactionHeaders } from "./sql-request.ts";
+import { BodyReader, type BodyResult } from "./request-body.ts";
+import { type SqlRequest, addTransactionHeaders, readSqlRequest } from "./sql-request.ts";
 import type { Traffic } from "./traffic.ts";
 
 const TOKEN_HEADER = "walgate-token";
@@ -20,36 +28,19 @@ interface Form {
   readonly mayUsePassword: boolean;
   readonly read: (headers: Headers, text: string) => BodyResult<SqlRequest>;
   readonly statusOf: (error: ServerError) => number;
-  readonly answer: (
-    headers: Headers,
-    request: SqlRequest,
-    results: Results,
-    run: QueryRun,
-  ) => Answer;
+  readonly result: ResultForm;
 }
-
-interface Answer {
-  readonly body: string;
-  readonly headers: Headers;
-}
-
-type Results = readonly StatementResult[];
 
 /** The serverless driver's: every error has the one status that it reads. */
 export const SQL_FORM: Form = {
   mayUsePassword: true,
   read: readSqlRequest,
   statusOf: () => DRIVER_ERROR_STATUS,
-  answer: (requestHeaders, { statements, transaction }, results, run) => {
-    const headers = runHeaders(run);
-    const bodies = results.map((result, index) =>
-      sqlResult(result, statements[index]?.format.isArray === true),
-    );
-    if (transaction === undefined) return { body: bodies[0] ?? "", headers };
-    for (const [name, value] of transactionHeaders(requestHeaders, transaction)) {
-      headers.set(name, value);
-    }
-    return { body: `{"results":[${bodies.join(",")}]}`, headers };
+  // Exactly these keys: the driver gives the object to its user as it is.
+  result: {
+    head: (fields) => `{"fields":${JSON.stringify(fields)},"rows":[`,
+    tail: (command, rowCount, { isArray }) =>
+      `],"command":${JSON.stringify(command)},"rowCount":${rowCount},"rowAsArray":${isArray}}`,
   },
 };
 
@@ -62,37 +53,45 @@ export const QUERY_FORM: Form = {
     return { ok: true, value: { statements: [query.value], transaction: undefined } };
   },
   statusOf: ({ code }) => httpStatusOf(code),
-  answer: (_headers, _request, [result], run) => ({
-    body: result === undefined ? "" : queryResult(result),
-    headers: runHeaders(run),
-  }),
+  result: {
+    head: (fields) => {
+      const columns = fields.map(({ name, dataTypeID }) => ({ name, type: dataTypeID }));
+      return `{"columns":${JSON.stringify(columns)},"rows":[`;
+    },
+    tail: (command, rowCount) => `],"command":${JSON.stringify(command)},"rowCount":${rowCount}}`,
+  },
 };
 
-/** Exactly these keys: the driver gives the object to its user as it is. */
-function sqlResult({ fields, rows, command, rowCount }: StatementResult, isArray: boolean): string {
-  return `{"fields":${JSON.stringify(fields)},"rows":[${rows.join(",")}],"command":${JSON.stringify(command)},"rowCount":${rowCount},"rowAsArray":${isArray}}`;
-}
+/** Most queries are over by then, and nobody else's wait gets longer by it. */
+const CLIENT_WATCH_DELAY_MS = 10;
 
-function queryResult({ fields, rows, command, rowCount }: StatementResult): string {
-  const columns = fields.map(({ name, dataTypeID }) => ({ name, type: dataTypeID }));
-  return `{"columns":${JSON.stringify(columns)},"rows":[${rows.join(",")}],"command":${JSON.stringify(command)},"rowCount":${rowCount}}`;
-}
+const SINGLE = ["", ""] as const;
+const BATCH = ['{"results":[', "]}"] as const;
 
 export class QueryDoor {
   readonly #context: GatewayContext;
-  readonly #links: ClientLinks;
   readonly #traffic: Traffic;
   readonly #form: Form;
+  readonly #shapes: ResultShapes;
+  readonly #bodies: BodyReader;
+  readonly #clientWatch: SharedTimer;
 
-  constructor(context: GatewayContext, links: ClientLinks, traffic: Traffic, form: Form) {
+  constructor(context: GatewayContext, traffic: Traffic, form: Form) {
+    const { config, environment } = context;
     this.#context = context;
     this.#traffic = traffic;
-    this.#links = links;
     this.#form = form;
+    this.#shapes = new ResultShapes(form.result);
+    this.#clientWatch = new SharedTimer(environment.clock, CLIENT_WATCH_DELAY_MS);
+    this.#bodies = new BodyReader({
+      bytesMax: config.http.max_request_body,
+      timeoutMs: config.gateway.client_login_timeout * 1_000,
+      clock: environment.clock,
+    });
   }
 
-  /** Never rejects. `peerAddress` is empty when unknown. */
-  async answer(request: Request, peerAddress: string): Promise<Response> {
+  /** Never rejects. */
+  async answer(request: Request, linkOf: () => ClientLink): Promise<Answer> {
     const { clients, environment } = this.#context;
     if (!clients.enter()) {
       return this.#refuse(
@@ -102,12 +101,15 @@ export class QueryDoor {
     let isLoggedIn = false;
     try {
       const { headers } = request;
-      const link = this.#links.of(peerAddress, headers);
-      const prepared = await this.#prepare(request, link);
-      if (!prepared.ok) return this.#refuse(prepared.error);
+      const login = await logIn(this.#context, headers, linkOf, this.#form.mayUsePassword);
+      if (!login.ok) return this.#refuse(login.error);
+      const body = await this.#bodies.read(request);
+      if (!body.ok) return this.#refuse(body.error);
+      const sql = this.#form.read(headers, body.value);
+      if (!sql.ok) return this.#refuse(sql.error);
       clients.loggedIn();
       isLoggedIn = true;
-      return await this.#run(request, prepared.identity, prepared.value);
+      return await this.#run(request, login.identity, sql.value);
     } catch (error) {
       environment.reportBug(error);
       return this.#refuse(ownError("XX000", "internal error"));
@@ -116,39 +118,29 @@ export class QueryDoor {
     }
   }
 
-  async #prepare(request: Request, link: ClientLink): Promise<Prepared> {
-    const { config, environment } = this.#context;
-    const { headers } = request;
-    const login = await logIn(this.#context, headers, link, this.#form.mayUsePassword);
-    if (!login.ok) return login;
-    const body = await readBody(request, {
-      bytesMax: config.http.max_request_body,
-      timeoutMs: config.gateway.client_login_timeout * 1_000,
-      clock: environment.clock,
-    });
-    if (!body.ok) return body;
-    const read = this.#form.read(headers, body.value);
-    return read.ok ? { ok: true, identity: login.identity, value: read.value } : read;
-  }
-
-  async #run(request: Request, identity: ResolvedIdentity, sql: SqlRequest): Promise<Response> {
+  async #run(request: Request, identity: ResolvedIdentity, sql: SqlRequest): Promise<Answer> {
+    const { statements, transaction } = sql;
     const run = await runQueries(this.#context, {
       identity,
-      ...sql,
+      statements,
+      transaction,
       token: request.headers.get(TOKEN_HEADER) ?? undefined,
-      signal: request.signal,
+      client: request,
+      clientWatch: this.#clientWatch,
       responseBytesMax: this.#context.config.http.max_response_body,
+      shapes: this.#shapes,
+      brackets: transaction === undefined ? SINGLE : BATCH,
     });
     const { outcome } = run;
-    if (!outcome.ok) return this.#refuse(outcome.error, runHeaders(run));
-    const { body, headers } = this.#form.answer(request.headers, sql, outcome.results, run);
-    return jsonAnswer(200, this.#deliverable(body), headers);
+    const headers = runHeaders(run);
+    if (!outcome.ok) return this.#refuse(outcome.error, headers);
+    if (transaction !== undefined) addTransactionHeaders(headers, request.headers, transaction);
+    return jsonAnswer(200, this.#deliverable(outcome.body), headers);
   }
 
   /** A large body keeps its client counted until it has been read. */
-  #deliverable(text: string): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> {
-    const body = new TextEncoder().encode(text);
-    if (body.length <= WHOLE_BODY_MAX) return body;
+  #deliverable(body: JsonBytes): Answer["body"] {
+    if (body.size <= WHOLE_BODY_MAX) return body.whole();
     const { clients, environment } = this.#context;
     this.#traffic.began();
     clients.stay();
@@ -158,11 +150,7 @@ export class QueryDoor {
     });
   }
 
-  #refuse(error: ServerError, headers?: Headers): Response {
+  #refuse(error: ServerError, headers?: AnswerHeaders): Answer {
     return errorAnswer(error, this.#form.statusOf(error), headers);
   }
 }
-
-type Prepared =
-  | { readonly ok: true; readonly identity: ResolvedIdentity; readonly value: SqlRequest }
-  | { readonly ok: false; readonly error: ServerError };

@@ -4,6 +4,7 @@ import type {
   StatementRequest,
   TransactionOptions,
 } from "../session/query-runner.ts";
+import type { AnswerHeaders } from "./http-answer.ts";
 import { parameterText } from "./parameter-text.ts";
 import { type BodyResult, failure, isRecord, parseBody } from "./request-body.ts";
 
@@ -73,17 +74,16 @@ const ISOLATION_HEADER = "Neon-Batch-Isolation-Level";
 const READ_ONLY_HEADER = "Neon-Batch-Read-Only";
 const DEFERRABLE_HEADER = "Neon-Batch-Deferrable";
 
-/** What of the transaction's kind the answer repeats. */
-export function transactionHeaders(
+/** Adds what the answer repeats of the transaction's kind. */
+export function addTransactionHeaders(
+  answer: AnswerHeaders,
   request: Headers,
   { isReadOnly, isDeferrable }: TransactionOptions,
-): readonly (readonly [string, string])[] {
-  const echoed: (readonly [string, string])[] = [];
+): void {
   const level = request.get(ISOLATION_HEADER);
-  if (level !== null) echoed.push([ISOLATION_HEADER, level]);
-  if (isReadOnly) echoed.push([READ_ONLY_HEADER, "true"]);
-  if (isDeferrable) echoed.push([DEFERRABLE_HEADER, "true"]);
-  return echoed;
+  if (level !== null) answer[ISOLATION_HEADER] = level;
+  if (isReadOnly) answer[READ_ONLY_HEADER] = "true";
+  if (isDeferrable) answer[DEFERRABLE_HEADER] = "true";
 }
 
 /** Only these exact bytes switch something on. */

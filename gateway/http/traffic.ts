@@ -10,16 +10,7 @@ export class Traffic {
     return this.#isDraining;
   }
 
-  async track<T>(work: () => Promise<T>): Promise<T> {
-    this.began();
-    try {
-      return await work();
-    } finally {
-      this.ended();
-    }
-  }
-
-  /** Something begins that outlives the call that began it; `ended` once for each. */
+  /** A request is in flight, or something of it that outlives its handler; `ended` once for each. */
   began(): void {
     this.#inFlight++;
   }

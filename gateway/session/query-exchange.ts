@@ -11,26 +11,43 @@ import type { Timer } from "#pool/time/clock.ts";
 import { readErrorFields } from "#pool/wire/backend-messages.ts";
 import { FrameSplitter } from "#pool/wire/frame-splitter.ts";
 import { SYNC_FRAME } from "#pool/wire/frontend-messages.ts";
-import { Frontend, Status, concatBytes } from "#pool/wire/message-types.ts";
+import { Frontend, Status } from "#pool/wire/message-types.ts";
+import type { JsonBytes } from "./json-bytes.ts";
 import { ResultCollector, type StatementResult } from "./result-collector.ts";
 import type { RowFormat } from "./result-json.ts";
+import type { ResultShapes } from "./result-shape.ts";
 import { type ServerError, ownError, serverErrorOf } from "./server-error.ts";
+import type { SharedTimer } from "./shared-timer.ts";
+import { Turn } from "./turn.ts";
+
+/** Who waits for the answer: a Request. Its signal is made when it is first asked for, which costs more than many a query. */
+export interface QueryClient {
+  /** The client has gone away. */
+  readonly signal: AbortSignal;
+}
 
 export interface QueryExchangeOptions {
   readonly environment: RelayEnvironment;
   readonly identity: RelayIdentity;
   /** What a replica must have replayed. */
   readonly positions: readonly Position[];
-  readonly signal: AbortSignal;
+  readonly client: QueryClient;
+  /** Its delay is how long a client that has gone goes unnoticed. */
+  readonly clientWatch: SharedTimer;
   /** For one message to the server. */
   readonly frameBytesMax: number;
   readonly responseBytesMax: number;
-  /** One for each statement, in order. */
-  readonly formats: readonly RowFormat[];
+  readonly shapes: ResultShapes;
+  /** One for each statement, in order; undefined for one whose result is not part of the answer. */
+  readonly formats: readonly (RowFormat | undefined)[];
+  /** What stands before the first result. */
+  readonly opening: string;
 }
 
 export interface ExchangeAnswer {
   readonly results: readonly StatementResult[];
+  /** The opening and the results, parted by commas. */
+  readonly body: JsonBytes;
   /** The first error. */
   readonly error: ServerError | undefined;
   /** Covers what the exchange has committed, as far as it may have written. */
@@ -61,6 +78,10 @@ export class QueryExchange implements RelayClient {
   readonly #inbound: FrameSplitter;
   readonly #collector: ResultCollector;
   readonly #finished = Promise.withResolvers<void>();
+  #messages: readonly Uint8Array[] = [];
+  #nextMessage = 0;
+  /** `waits`: until the relay takes input again. `rests`: until the next turn. */
+  #feeding: "runs" | "waits" | "rests" = "runs";
   #syncsLeft = 0;
   #readyLeft = 0;
   /** Our part of the memory that all unread answers share. */
@@ -73,15 +94,19 @@ export class QueryExchange implements RelayClient {
   #state: "running" | "answered" | "over" = "running";
 
   constructor(options: QueryExchangeOptions) {
-    const { environment, identity, positions, formats, responseBytesMax } = options;
+    const { environment, identity, positions, responseBytesMax: bytesMax } = options;
+    const { shapes, formats, opening } = options;
     this.#options = options;
     this.#relay = new Relay(this, environment, identity, positions);
-    this.#collector = new ResultCollector(formats, responseBytesMax, {
-      ready: (status) => this.#ready(status),
-      kept: (bytes) => this.#charge(bytes),
-      refused: (error) => this.#giveUp(error),
-    });
-    this.#inbound = new FrameSplitter(this.#collector, Math.max(responseBytesMax, REPLY_BYTES_MIN));
+    this.#collector = new ResultCollector(
+      { shapes, formats, opening, bytesMax },
+      {
+        ready: (status) => this.#ready(status),
+        kept: (bytes) => this.#charge(bytes),
+        refused: (error) => this.#giveUp(error),
+      },
+    );
+    this.#inbound = new FrameSplitter(this.#collector, Math.max(bytesMax, REPLY_BYTES_MIN));
     this.#outbound = new FrameSplitter(
       {
         frame: (type, chunk, start, end) => this.#send(type, chunk, start, end),
@@ -97,20 +122,18 @@ export class QueryExchange implements RelayClient {
     );
   }
 
-  /** Each segment is sent with a Sync behind it, all in one go. Once only. Errors are data. */
-  async run(segments: readonly Uint8Array[]): Promise<ExchangeAnswer> {
-    const { signal } = this.#options;
-    const abandon = (): void => this.#giveUp(abandoned());
+  /** Each segment's messages are sent with a Sync behind them, all in one go unless reading them takes long. Once only. Errors are data. */
+  async run(segments: readonly (readonly Uint8Array[])[]): Promise<ExchangeAnswer> {
+    const { clientWatch } = this.#options;
     this.#syncsLeft = segments.length;
     this.#readyLeft = segments.length;
-    signal.addEventListener("abort", abandon);
+    this.#messages = segments.flatMap((messages) => [...messages, SYNC_FRAME]);
+    const watch = clientWatch.schedule(() => this.#watchClient());
     try {
-      if (signal.aborted) abandon();
-      this.#outbound.push(concatBytes(segments.flatMap((segment) => [segment, SYNC_FRAME])));
-      this.#relay.endOfInput();
+      this.#feed();
       await this.#finished.promise;
     } finally {
-      signal.removeEventListener("abort", abandon);
+      clientWatch.cancel(watch);
       this.#positionTimer?.cancel();
       this.#options.environment.output.usedBytes -= this.#chargedBytes;
       // Also ends a transaction that a lone BEGIN has left open.
@@ -119,6 +142,7 @@ export class QueryExchange implements RelayClient {
     const served = this.#relay.servedBy;
     return {
       results: this.#collector.results,
+      body: this.#collector.body,
       error: this.#collector.error ?? this.#error,
       position: this.#position,
       servedBy: served?.role === "replica" ? `replica:${served.server}` : served?.role,
@@ -137,7 +161,8 @@ export class QueryExchange implements RelayClient {
 
   resumeInput(): void {
     this.#outbound.resume();
-    this.#relay.endOfInput();
+    if (this.#feeding === "waits") this.#feed();
+    else this.#relay.endOfInput();
   }
 
   abort(error: Uint8Array | undefined): void {
@@ -145,6 +170,36 @@ export class QueryExchange implements RelayClient {
     this.#error = error === undefined ? connectionLost() : serverErrorOf(readErrorFields(error));
     // What was sent may have been committed, and then a position may still come.
     this.#answered();
+  }
+
+  /** The listener goes with the request; once all is said it does nothing. */
+  #watchClient(): void {
+    const { signal } = this.#options.client;
+    if (signal.aborted) this.#giveUp(abandoned());
+    else signal.addEventListener("abort", () => this.#giveUp(abandoned()));
+  }
+
+  /** Gives the relay its messages, as long as it takes them and the turn lasts. */
+  #feed(): void {
+    this.#feeding = "runs";
+    const turn = new Turn(this.#options.environment.clock);
+    while (this.#state === "running" && this.#nextMessage < this.#messages.length) {
+      if (this.#outbound.isSuspended) {
+        this.#feeding = "waits";
+        break;
+      }
+      if (this.#nextMessage > 0 && turn.isOver) {
+        this.#feeding = "rests";
+        turn
+          .pause()
+          .then(() => this.#feed())
+          .catch(this.#finished.reject);
+        break;
+      }
+      const message = this.#messages[this.#nextMessage++];
+      if (message !== undefined) this.#outbound.push(message);
+    }
+    this.#relay.endOfInput();
   }
 
   #send(type: number, chunk: Uint8Array, start: number, end: number): void {

@@ -4,14 +4,22 @@ import type { Position } from "#pool/consistency/position.ts";
 import { tokenAudience } from "#pool/consistency/token-audience.ts";
 import { PoolError } from "#pool/errors.ts";
 import type { RelayIdentity } from "#pool/session/relay-environment.ts";
-import { concatBytes } from "#pool/wire/message-types.ts";
+import type { StatementClass } from "#pool/sql/statement-class.ts";
 import { encodeStatement } from "#pool/wire/statement-messages.ts";
 import { type GatewayContext, type ResolvedIdentity, primaryOnly } from "./gateway-context.ts";
-import { type ExchangeAnswer, QueryExchange } from "./query-exchange.ts";
-import type { StatementResult } from "./result-collector.ts";
+import { type ExchangeAnswer, type QueryClient, QueryExchange } from "./query-exchange.ts";
+import { JsonBytes } from "./json-bytes.ts";
 import type { RowFormat } from "./result-json.ts";
+import type { ResultShapes } from "./result-shape.ts";
 import { type ServerError, poolError } from "./server-error.ts";
-import { batchFault, refusalOf } from "./statement-rules.ts";
+import type { SharedTimer } from "./shared-timer.ts";
+import {
+  BATCH_STATEMENTS_MAX,
+  batchFault,
+  refusalOf,
+  tooManyStatements,
+} from "./statement-rules.ts";
+import { Turn } from "./turn.ts";
 
 export interface StatementRequest {
   readonly text: string;
@@ -37,14 +45,18 @@ export interface QueryRequest {
   readonly transaction: TransactionOptions | undefined;
   /** Read-after-write tokens, joined by commas. */
   readonly token: string | undefined;
-  /** The client goes away: what runs is cancelled in PostgreSQL. */
-  readonly signal: AbortSignal;
-  /** For the rows of all statements as JSON. */
+  /** When it goes away, what runs is cancelled in PostgreSQL. */
+  readonly client: QueryClient;
+  readonly clientWatch: SharedTimer;
+  /** For the results as JSON. */
   readonly responseBytesMax: number;
+  readonly shapes: ResultShapes;
+  /** What stands around the results of a batch; empty texts for a single statement. */
+  readonly brackets: readonly [opening: string, closing: string];
 }
 
 export type QueryOutcome =
-  | { readonly ok: true; readonly results: readonly StatementResult[] }
+  | { readonly ok: true; readonly body: JsonBytes }
   | { readonly ok: false; readonly error: ServerError };
 
 export interface QueryRun {
@@ -55,9 +67,6 @@ export interface QueryRun {
   readonly servedBy: string | undefined;
 }
 
-/** START TRANSACTION and COMMIT around a batch return no rows. */
-const NO_ROWS: RowFormat = { isArray: true, isRawText: true };
-
 /** Errors of PostgreSQL, of the pool and about the request are data; only a bug throws. */
 export async function runQueries(
   context: GatewayContext,
@@ -67,7 +76,10 @@ export async function runQueries(
   const audience = tokenAudience(profile.database, tenant);
   const asked = readToken(context, request, audience);
   const answer = await answerOf(context, request, asked);
-  const gained = answer.position ?? (await reissued(context, request, asked, answer));
+  const gained =
+    answer.position === undefined && asked.positions.length > 0
+      ? await reissued(context, request, asked, answer)
+      : answer.position;
   const positions =
     gained === undefined ? asked.positions : mergePositions(superseding(asked, gained), [gained]);
   return {
@@ -134,33 +146,73 @@ async function answerOf(
   request: QueryRequest,
   asked: Asked,
 ): Promise<ExchangeAnswer> {
-  const { environment } = context;
-  const { statements, transaction } = request;
-  const isBatch = transaction !== undefined;
-  const refusal = refusalOf((text) => environment.classifier.classify(text), statements, isBatch);
-  if (refusal !== undefined || statements.length === 0) return unasked(refusal);
-  const fault = await parameterFault(context, asked.identity);
-  if (fault !== undefined) return unasked(fault);
-
-  const formats = statements.map(({ format }) => format);
-  const exchange = new QueryExchange({
-    environment,
-    identity: asked.identity,
-    positions: asked.positions,
-    signal: request.signal,
-    frameBytesMax: context.config.gateway.max_packet_size,
-    responseBytesMax: request.responseBytesMax,
-    formats: isBatch ? [NO_ROWS, ...formats, NO_ROWS] : formats,
-  });
-  const messages = statements.map(({ text, params }) => encodeStatement(text, params));
-  if (transaction === undefined) return exchange.run(messages);
-  // Two Syncs, one write: after an error COMMIT still runs, as a rollback, and leaves nothing to be done.
-  const start = encodeStatement(startText(transaction), []);
-  return exchange.run([concatBytes([start, ...messages]), encodeStatement("COMMIT", [])]);
+  const refusal = await refusalOfAny(context, request);
+  if (refusal !== undefined || request.statements.length === 0) return unasked(request, refusal);
+  const fault =
+    asked.identity.parameters.entries.size === 0
+      ? undefined
+      : await parameterFault(context, asked.identity);
+  return fault === undefined ? exchanged(context, request, asked) : unasked(request, fault);
 }
 
-function unasked(error: ServerError | undefined): ExchangeAnswer {
-  return { results: [], error, position: undefined, servedBy: undefined };
+/** At once for a single statement; texts of a batch may take a second to read. */
+function refusalOfAny(
+  context: GatewayContext,
+  { statements, transaction }: QueryRequest,
+): ServerError | undefined | Promise<ServerError | undefined> {
+  const { classifier, clock } = context.environment;
+  const classify = (text: string): StatementClass => classifier.classify(text);
+  if (transaction !== undefined) return refusalOfBatch(classify, statements, new Turn(clock));
+  const [statement] = statements;
+  return statement === undefined ? undefined : refusalOf(classify, statement, false);
+}
+
+async function refusalOfBatch(
+  classify: (text: string) => StatementClass,
+  statements: readonly StatementRequest[],
+  turn: Turn,
+): Promise<ServerError | undefined> {
+  if (statements.length > BATCH_STATEMENTS_MAX) return tooManyStatements();
+  for (const statement of statements) {
+    if (turn.isOver) await turn.pause();
+    const refusal = refusalOf(classify, statement, true);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+function exchanged(
+  context: GatewayContext,
+  request: QueryRequest,
+  asked: Asked,
+): Promise<ExchangeAnswer> {
+  const { statements, transaction, client, clientWatch, responseBytesMax, shapes, brackets } =
+    request;
+  const formats = statements.map(({ format }) => format);
+  const exchange = new QueryExchange({
+    environment: context.environment,
+    identity: asked.identity,
+    positions: asked.positions,
+    client,
+    clientWatch,
+    frameBytesMax: context.config.gateway.max_packet_size,
+    responseBytesMax,
+    shapes,
+    // START TRANSACTION and COMMIT are no part of the answer.
+    formats: transaction === undefined ? formats : [undefined, ...formats, undefined],
+    opening: brackets[0],
+  });
+  const messages = statements.map(({ text, params }) => encodeStatement(text, params));
+  if (transaction === undefined) return exchange.run([messages]);
+  // Two Syncs, one write: after an error COMMIT still runs, as a rollback, and leaves nothing to be done.
+  const start = encodeStatement(startText(transaction), []);
+  return exchange.run([[start, ...messages], [encodeStatement("COMMIT", [])]]);
+}
+
+function unasked(request: QueryRequest, error: ServerError | undefined): ExchangeAnswer {
+  const body = new JsonBytes();
+  body.text(request.brackets[0]);
+  return { results: [], body, error, position: undefined, servedBy: undefined };
 }
 
 /** Settings of the connection string are tried out before a statement depends on them; sets that were good are remembered. */
@@ -168,7 +220,6 @@ async function parameterFault(
   context: GatewayContext,
   identity: RelayIdentity,
 ): Promise<ServerError | undefined> {
-  if (identity.parameters.entries.size === 0) return undefined;
   try {
     await context.greetings.get(identity);
     return undefined;
@@ -183,14 +234,16 @@ function outcomeOf(
   request: QueryRequest,
   answer: ExchangeAnswer,
 ): QueryOutcome {
-  const { results, error } = answer;
+  const { results, body, error } = answer;
   if (error !== undefined) return { ok: false, error };
   const { statements, transaction } = request;
-  if (transaction === undefined || statements.length === 0) return { ok: true, results };
-  const { classifier } = context.environment;
-  const fault = batchFault((text) => classifier.classify(text), statements, results);
-  if (fault !== undefined) return { ok: false, error: fault };
-  return { ok: true, results: results.slice(1, -1) };
+  if (transaction !== undefined && statements.length > 0) {
+    const { classifier } = context.environment;
+    const fault = batchFault((text) => classifier.classify(text), statements, results);
+    if (fault !== undefined) return { ok: false, error: fault };
+  }
+  body.text(request.brackets[1]);
+  return { ok: true, body };
 }
 
 function startText({ isolation, isReadOnly, isDeferrable }: TransactionOptions): string {

@@ -1,15 +1,14 @@
-// Gathers the answers to statements sent by the extended protocol: rows as JSON text up to a limit, command tags, the first error.
-import { readTextRow } from "#pool/backend/data-row.ts";
-import { readCommandTag, readErrorFields } from "#pool/wire/backend-messages.ts";
+// Gathers the answers to statements sent by the extended protocol: their results as JSON up to a limit, command tags, the first error.
+import { readErrorFields } from "#pool/wire/backend-messages.ts";
 import type { FrameSink } from "#pool/wire/frame-splitter.ts";
+import { latin1 } from "#pool/wire/frontend-messages.ts";
 import { Backend, HEADER_BYTES, Status, readInt32 } from "#pool/wire/message-types.ts";
-import { type Field, type RowEncoder, type RowFormat, rowEncoder } from "./result-json.ts";
+import { JsonBytes } from "./json-bytes.ts";
+import { NULL, type RowFormat } from "./result-json.ts";
+import { type ResultShape, type ResultShapes, readUint16 } from "./result-shape.ts";
 import { type ServerError, ownError, serverErrorOf } from "./server-error.ts";
 
 export interface StatementResult {
-  readonly fields: readonly Field[];
-  /** JSON texts, as the statement's row format says. */
-  readonly rows: readonly string[];
   /** First word of the command tag; empty for an empty statement. */
   readonly command: string;
   /** The count at the end of the command tag; null when there is none. */
@@ -25,34 +24,48 @@ export interface CollectorEvents {
   refused(error: ServerError): void;
 }
 
-/** JSON of a Field around its name: seven keys, and numbers of at most 11 characters. */
-const FIELD_BYTES = 180;
+export interface CollectorOptions {
+  readonly shapes: ResultShapes;
+  /** One for each statement, in order; undefined for one whose result is not part of the answer. */
+  readonly formats: readonly (RowFormat | undefined)[];
+  /** What stands before the first result. */
+  readonly opening: string;
+  /** For all that is gathered, in bytes of JSON. */
+  readonly bytesMax: number;
+}
 
-const decoder = new TextDecoder();
+const COMMA = 0x2c;
+const NULL_SIZE = -1;
 
 export class ResultCollector implements FrameSink {
-  readonly #formats: readonly RowFormat[];
-  readonly #bytesMax: number;
+  readonly #options: CollectorOptions;
   readonly #events: CollectorEvents;
   readonly #results: StatementResult[] = [];
-  #fields: readonly Field[] = [];
-  #encoder: RowEncoder | undefined;
-  #rows: string[] = [];
-  #bytes = 0;
+  /** Where the cells of the row being written begin and end, by turns. */
+  readonly #cells: number[] = [];
+  #body: JsonBytes;
+  #shape: ResultShape | undefined;
+  #hasResult = false;
+  #hasRow = false;
   #error: ServerError | undefined;
   #large: { readonly bytes: Uint8Array; filled: number } | undefined;
   #isRefused = false;
 
-  /** One format for each statement, in order. `bytesMax` is for the JSON of all of them together. */
-  constructor(formats: readonly RowFormat[], bytesMax: number, events: CollectorEvents) {
-    this.#formats = formats;
-    this.#bytesMax = bytesMax;
+  constructor(options: CollectorOptions, events: CollectorEvents) {
+    this.#options = options;
     this.#events = events;
+    this.#body = new JsonBytes((bytes) => events.kept(bytes));
+    if (options.opening !== "") this.#body.text(options.opening);
   }
 
   /** One for each statement that was completed. */
   get results(): readonly StatementResult[] {
     return this.#results;
+  }
+
+  /** The opening, and the results that belong to the answer, parted by commas. Worth nothing after an error. */
+  get body(): JsonBytes {
+    return this.#body;
   }
 
   /** The first error. */
@@ -61,29 +74,26 @@ export class ResultCollector implements FrameSink {
   }
 
   frame(type: number, chunk: Uint8Array, start: number, end: number): void {
-    this.#frame(type, chunk.subarray(start, end));
-  }
-
-  #frame(type: number, bytes: Uint8Array): void {
     if (this.#isRefused) return;
     switch (type) {
       case Backend.ROW_DESCRIPTION:
-        this.#describe(bytes);
+        this.#describe(chunk, start, end);
         break;
       case Backend.DATA_ROW:
-        this.#row(bytes);
+        this.#row(chunk, start, end);
         break;
       case Backend.COMMAND_COMPLETE:
-        this.#complete(readCommandTag(bytes));
+        // The tag's last byte is a NUL.
+        this.#complete(latin1(chunk, start + HEADER_BYTES, end - 1));
         break;
       case Backend.EMPTY_QUERY_RESPONSE:
         this.#complete("");
         break;
       case Backend.ERROR_RESPONSE:
-        this.#error ??= serverErrorOf(readErrorFields(bytes));
+        this.#error ??= serverErrorOf(readErrorFields(chunk.subarray(start, end)));
         break;
       case Backend.READY_FOR_QUERY:
-        this.#events.ready(bytes[HEADER_BYTES] ?? Status.IDLE);
+        this.#events.ready(chunk[start + HEADER_BYTES] ?? Status.IDLE);
         break;
       case Backend.COPY_IN_RESPONSE:
       case Backend.COPY_OUT_RESPONSE:
@@ -110,100 +120,96 @@ export class ResultCollector implements FrameSink {
     large.filled += bytes.length;
     if (!isLast) return;
     this.#large = undefined;
-    this.#frame(large.bytes[0] ?? 0, large.bytes);
+    this.frame(large.bytes[0] ?? 0, large.bytes, 0, large.bytes.length);
   }
 
   /** A message beyond the splitter's limit, which is at least ours. */
   violation(_reason: string): void {
-    this.#refuse(tooLarge(this.#bytesMax));
+    this.#refuse(tooLarge(this.#options.bytesMax));
   }
 
-  #describe(bytes: Uint8Array): void {
-    const fields = readRowDescription(bytes);
-    const format = this.#formats[this.#results.length];
-    if (fields === undefined || format === undefined) {
+  #describe(chunk: Uint8Array, start: number, end: number): void {
+    const { shapes, formats } = this.#options;
+    const format = formats[this.#results.length];
+    const shape = format === undefined ? undefined : shapes.of(chunk, start, end, format);
+    if (shape === undefined) this.#refuse(malformed());
+    else this.#begin(shape);
+  }
+
+  #begin(shape: ResultShape): void {
+    this.#shape = shape;
+    if (this.#hasResult) this.#body.byte(COMMA);
+    this.#hasResult = true;
+    this.#hasRow = false;
+    this.#body.raw(shape.head);
+    this.#checkSize();
+  }
+
+  #row(chunk: Uint8Array, start: number, end: number): void {
+    const shape = this.#shape;
+    const body = this.#body;
+    if (shape === undefined || !this.#readCells(chunk, start, end, shape.columnCount)) {
       this.#refuse(malformed());
       return;
     }
-    this.#fields = fields;
-    this.#encoder = rowEncoder(fields, format);
-    for (const { name } of fields) this.#count(FIELD_BYTES + name.length);
+    if (this.#hasRow) body.byte(COMMA);
+    this.#hasRow = true;
+    for (const { prefix, index, write } of shape.members) {
+      body.raw(prefix);
+      const from = this.#cells[2 * index] ?? NULL_SIZE;
+      if (from === NULL_SIZE) body.raw(NULL);
+      else write(body, chunk, from, this.#cells[2 * index + 1] ?? from);
+      // Within the row: escapes make up to six characters of one.
+      this.#checkSize();
+      if (this.#isRefused) return;
+    }
+    body.raw(shape.rowEnd);
+    this.#checkSize();
   }
 
-  #row(bytes: Uint8Array): void {
-    const cells = readTextRow(bytes);
-    if (cells === undefined || cells.length !== this.#fields.length || !this.#encoder) {
-      this.#refuse(malformed());
-      return;
+  /** "Message Formats": DataRow. False when counts and sizes do not add up to the frame. */
+  #readCells(chunk: Uint8Array, start: number, end: number, count: number): boolean {
+    let at = start + HEADER_BYTES + 2;
+    if (at > end || readUint16(chunk, at - 2) !== count) return false;
+    for (let index = 0; index < count; index++) {
+      if (at + 4 > end) return false;
+      const size = readInt32(chunk, at);
+      at += 4;
+      if (size < NULL_SIZE || at + size > end) return false;
+      this.#cells[2 * index] = size === NULL_SIZE ? NULL_SIZE : at;
+      if (size !== NULL_SIZE) at += size;
+      this.#cells[2 * index + 1] = at;
     }
-    const row = this.#encoder(cells);
-    this.#rows.push(row);
-    // And its comma.
-    this.#count(Buffer.byteLength(row) + 1);
+    return at === end;
   }
 
   #complete(tag: string): void {
-    const words = tag.split(" ");
-    const last = words.at(-1) ?? "";
-    this.#results.push({
-      fields: this.#fields,
-      rows: this.#rows,
-      command: words[0] ?? "",
-      rowCount: /^\d+$/.test(last) ? Number(last) : null,
-    });
-    this.#fields = [];
-    this.#encoder = undefined;
-    this.#rows = [];
+    const { shapes, formats } = this.#options;
+    const format = formats[this.#results.length];
+    const firstBlank = tag.indexOf(" ");
+    const command = firstBlank < 0 ? tag : tag.slice(0, firstBlank);
+    const last = tag.slice(tag.lastIndexOf(" ") + 1);
+    const rowCount = /^\d+$/.test(last) ? Number(last) : null;
+    this.#results.push({ command, rowCount });
+    if (format !== undefined) {
+      if (this.#shape === undefined) this.#begin(shapes.empty);
+      this.#body.text(shapes.form.tail(command, rowCount, format));
+      this.#checkSize();
+    }
+    this.#shape = undefined;
   }
 
-  #count(bytes: number): void {
-    this.#bytes += bytes;
-    this.#events.kept(bytes);
-    if (this.#bytes > this.#bytesMax) this.#refuse(tooLarge(this.#bytesMax));
+  #checkSize(): void {
+    if (this.#body.size > this.#options.bytesMax) this.#refuse(tooLarge(this.#options.bytesMax));
   }
 
   #refuse(error: ServerError): void {
     if (this.#isRefused) return;
     this.#isRefused = true;
-    this.#rows = [];
+    this.#body = new JsonBytes();
     this.#large = undefined;
     this.#events.refused(error);
   }
-}
-
-/** "Message Formats": RowDescription. Undefined when the frame is malformed. */
-export function readRowDescription(frame: Uint8Array): readonly Field[] | undefined {
-  if (frame.length < HEADER_BYTES + 2) return undefined;
-  const count = readUint16(frame, HEADER_BYTES);
-  const fields: Field[] = [];
-  let offset = HEADER_BYTES + 2;
-  for (let index = 0; index < count; index++) {
-    const nameEnd = frame.indexOf(0, offset);
-    if (nameEnd < 0 || nameEnd + 1 + FIELD_TAIL_BYTES > frame.length) return undefined;
-    const tail = nameEnd + 1;
-    fields.push({
-      name: decoder.decode(frame.subarray(offset, nameEnd)),
-      tableID: readInt32(frame, tail) >>> 0,
-      columnID: readUint16(frame, tail + 4),
-      dataTypeID: readInt32(frame, tail + 6) >>> 0,
-      dataTypeSize: readInt16(frame, tail + 10),
-      dataTypeModifier: readInt32(frame, tail + 12),
-      format: "text",
-    });
-    offset = tail + FIELD_TAIL_BYTES;
-  }
-  return offset === frame.length ? fields : undefined;
-}
-
-/** Table, column, type, size, modifier and format code. */
-const FIELD_TAIL_BYTES = 18;
-
-function readUint16(bytes: Uint8Array, offset: number): number {
-  return ((bytes[offset] ?? 0) << 8) | (bytes[offset + 1] ?? 0);
-}
-
-function readInt16(bytes: Uint8Array, offset: number): number {
-  return (readUint16(bytes, offset) << 16) >> 16;
 }
 
 export function copyError(): ServerError {

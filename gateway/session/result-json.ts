@@ -1,15 +1,5 @@
-// Writes rows as JSON text: cells as PostgreSQL's text, or decoded where the type is built in. Pure.
-
-/** A column by the keys that node-postgres gives it. */
-export interface Field {
-  readonly name: string;
-  readonly tableID: number;
-  readonly columnID: number;
-  readonly dataTypeID: number;
-  readonly dataTypeSize: number;
-  readonly dataTypeModifier: number;
-  readonly format: "text";
-}
+// Writes the cells of rows as JSON: as PostgreSQL's text, or decoded where the type is built in. Pure.
+import type { JsonBytes } from "./json-bytes.ts";
 
 export interface RowFormat {
   /** Rows as arrays; else as objects, in which the last of two equal names wins. */
@@ -18,34 +8,47 @@ export interface RowFormat {
   readonly isRawText: boolean;
 }
 
-/** The JSON text of one row. */
-export type RowEncoder = (cells: readonly (string | null)[]) => string;
+/** Writes the cell that lies in `source` from `start` to `end`; never NULL. */
+export type CellWriter = (out: JsonBytes, source: Uint8Array, start: number, end: number) => void;
 
-type CellEncoder = (text: string) => string;
+const encoder = new TextEncoder();
+export const NULL = encoder.encode("null");
+const TRUE = encoder.encode("true");
+const FALSE = encoder.encode("false");
 
-const text: CellEncoder = (value) => JSON.stringify(value);
+const text: CellWriter = (out, source, start, end) => out.quoted(source, start, end);
 /** Valid JSON as PostgreSQL writes it. */
-const verbatim: CellEncoder = (value) => value;
-const boolean: CellEncoder = (value) => (value === "t" ? "true" : "false");
+const verbatim: CellWriter = (out, source, start, end) => out.json(source, start, end);
+/** Digits and a sign. */
+const integer: CellWriter = (out, source, start, end) => out.raw(source, start, end);
+const boolean: CellWriter = (out, source, start) => out.raw(source[start] === 0x74 ? TRUE : FALSE);
 /** NaN and the infinities have no JSON number. */
-const float: CellEncoder = (value) => (/[a-df-z]/i.test(value) ? JSON.stringify(value) : value);
+const float: CellWriter = (out, source, start, end) => {
+  const first = source[start] === MINUS ? source[start + 1] : source[start];
+  if (first !== undefined && first >= DIGIT_0 && first <= DIGIT_9) out.raw(source, start, end);
+  else out.quoted(source, start, end);
+};
+
+const MINUS = 0x2d;
+const DIGIT_0 = 0x30;
+const DIGIT_9 = 0x39;
 
 /** OIDs of pg_type.dat; every other type is shown as its text, int8 and numeric too, which JSON readers would round. */
-const SCALARS: ReadonlyMap<number, CellEncoder> = new Map([
+const SCALARS: ReadonlyMap<number, CellWriter> = new Map([
   [16, boolean],
-  [21, verbatim],
-  [23, verbatim],
+  [21, integer],
+  [23, integer],
   [114, verbatim],
   [700, float],
   [701, float],
   [3802, verbatim],
 ]);
 
-/** Array types by the encoder of their elements. box[] is not here: its elements are parted by semicolons. */
-const ARRAYS: ReadonlyMap<number, CellEncoder> = new Map([
+/** Array types by the writer of their elements. box[] is not here: its elements are parted by semicolons. */
+const ARRAYS: ReadonlyMap<number, CellWriter> = new Map([
   [1000, boolean],
-  [1005, verbatim],
-  [1007, verbatim],
+  [1005, integer],
+  [1007, integer],
   [199, verbatim],
   [1021, float],
   [1022, float],
@@ -66,68 +69,97 @@ const ARRAYS: ReadonlyMap<number, CellEncoder> = new Map([
   ].map((oid) => [oid, text] as const),
 ]);
 
-function cellEncoder(oid: number, isRawText: boolean): CellEncoder {
+export function cellWriter(oid: number, isRawText: boolean): CellWriter {
   if (isRawText) return text;
   const element = ARRAYS.get(oid);
-  if (element !== undefined) return (value) => arrayJson(value, element);
-  return SCALARS.get(oid) ?? text;
+  if (element === undefined) return SCALARS.get(oid) ?? text;
+  return (out, source, start, end) => writeArray(out, source, start, end, element);
 }
 
-/** The encoder for the rows of one result. */
-export function rowEncoder(fields: readonly Field[], format: RowFormat): RowEncoder {
-  const encoders = fields.map(({ dataTypeID }) => cellEncoder(dataTypeID, format.isRawText));
-  const encode = (cells: readonly (string | null)[], index: number): string => {
-    const cell = cells[index] ?? null;
-    return cell === null ? "null" : (encoders[index] ?? text)(cell);
-  };
-  if (format.isArray) {
-    return (cells) => `[${cells.map((_, index) => encode(cells, index)).join(",")}]`;
-  }
-  const lastByName = new Map(fields.map(({ name }, index) => [name, index]));
-  const members = [...lastByName].map(([name, index]) => ({ key: JSON.stringify(name), index }));
-  return (cells) =>
-    `{${members.map(({ key, index }) => `${key}:${encode(cells, index)}`).join(",")}}`;
-}
-
-/** In front of an array whose lower bounds are not 1: `[0:2]={…}`. */
-const BOUNDS = /^(\[-?\d+:-?\d+\])+=/;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const EQUALS = 0x3d;
+const OPEN_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
 
 /**
  * PostgreSQL's array text as a JSON array ("Array Input and Output Syntax"). It comes from a server, so it is not checked.
  *
  *   {1,NULL,"a \"b\""}  ─►  [1,null,"a \"b\""]
  */
-export function arrayJson(value: string, element: (text: string) => string): string {
-  const source = value.replace(BOUNDS, "");
-  let json = "";
-  let at = 0;
-  while (at < source.length) {
-    const char = source[at] ?? "";
-    if (char === "{" || char === "}" || char === ",") {
-      json += char === "{" ? "[" : char === "}" ? "]" : ",";
+function writeArray(
+  out: JsonBytes,
+  source: Uint8Array,
+  start: number,
+  end: number,
+  element: CellWriter,
+): void {
+  let at = start;
+  // In front of an array whose lower bounds are not 1: `[0:2]={…}`.
+  if (source[at] === OPEN_BRACKET) at = endOf(source, at, end, EQUALS, EQUALS) + 1;
+  while (at < end) {
+    const byte = source[at];
+    if (byte === OPEN_BRACE || byte === CLOSE_BRACE || byte === COMMA) {
+      out.byte(byte === OPEN_BRACE ? OPEN_BRACKET : byte === CLOSE_BRACE ? CLOSE_BRACKET : COMMA);
       at++;
-    } else if (char === '"') {
-      const end = endOfQuoted(source, at + 1);
-      json += element(source.slice(at + 1, end).replace(/\\(.)/gs, "$1"));
-      at = end + 1;
+    } else if (byte === QUOTE) {
+      at = writeQuoted(out, source, at + 1, end, element) + 1;
     } else {
-      const end = endOfBare(source, at);
-      const bare = source.slice(at, end);
-      json += bare === "NULL" ? "null" : element(bare);
-      at = end;
+      const last = endOf(source, at, end, COMMA, CLOSE_BRACE);
+      if (isNull(source, at, last)) out.raw(NULL);
+      else element(out, source, at, last);
+      at = last;
     }
   }
-  return json;
 }
 
-function endOfQuoted(source: string, from: number): number {
-  let at = from;
-  while (at < source.length && source[at] !== '"') at += source[at] === "\\" ? 2 : 1;
+/** Returns where the closing quote is. */
+function writeQuoted(
+  out: JsonBytes,
+  source: Uint8Array,
+  start: number,
+  end: number,
+  element: CellWriter,
+): number {
+  let at = start;
+  let escapes = 0;
+  while (at < end && source[at] !== QUOTE) {
+    if (source[at] === BACKSLASH) {
+      escapes++;
+      at++;
+    }
+    at++;
+  }
+  const last = Math.min(at, end);
+  if (escapes === 0) {
+    element(out, source, start, last);
+    return last;
+  }
+  const plain = new Uint8Array(last - start);
+  let length = 0;
+  for (let from = start; from < last; from++) {
+    if (source[from] === BACKSLASH && from + 1 < last) from++;
+    plain[length++] = source[from] ?? 0;
+  }
+  element(out, plain, 0, length);
+  return last;
+}
+
+function endOf(bytes: Uint8Array, start: number, end: number, a: number, b: number): number {
+  let at = start;
+  while (at < end && bytes[at] !== a && bytes[at] !== b) at++;
   return at;
 }
 
-function endOfBare(source: string, from: number): number {
-  let at = from;
-  while (at < source.length && source[at] !== "," && source[at] !== "}") at++;
-  return at;
+function isNull(source: Uint8Array, start: number, end: number): boolean {
+  return (
+    end - start === 4 &&
+    source[start] === 0x4e &&
+    source[start + 1] === 0x55 &&
+    source[start + 2] === 0x4c &&
+    source[start + 3] === 0x4c
+  );
 }

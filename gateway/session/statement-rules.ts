@@ -23,22 +23,25 @@ const TRANSACTION_TAGS: ReadonlySet<string> = new Set([
   "PREPARE",
 ]);
 
+/** A text without the keyword is no COPY, and classifying it would only be done twice. */
+const COPY = /copy/i;
+
+/** Of one statement, by itself or in a batch. */
 export function refusalOf(
   classify: Classify,
-  statements: readonly Statement[],
+  { text, params }: Statement,
   isBatch: boolean,
 ): ServerError | undefined {
-  if (statements.length > BATCH_STATEMENTS_MAX) {
-    return ownError("54000", `a batch has at most ${BATCH_STATEMENTS_MAX} statements`);
-  }
-  for (const { text, params } of statements) {
-    const fault = textFault(text, params);
-    if (fault !== undefined) return fault;
-    const statementClass = classify(text);
-    if (statementClass.copy !== undefined) return copyError();
-    if (isBatch && endsTransaction(statementClass)) return transactionControl();
-  }
-  return undefined;
+  const fault = textFault(text, params);
+  if (fault !== undefined) return fault;
+  if (!isBatch && !COPY.test(text)) return undefined;
+  const statementClass = classify(text);
+  if (statementClass.copy !== undefined) return copyError();
+  return isBatch && endsTransaction(statementClass) ? transactionControl() : undefined;
+}
+
+export function tooManyStatements(): ServerError {
+  return ownError("54000", `a batch has at most ${BATCH_STATEMENTS_MAX} statements`);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { readSqlRequest, transactionHeaders } from "#gateway/http/sql-request.ts";
+import { addTransactionHeaders, readSqlRequest } from "#gateway/http/sql-request.ts";
 
 const DRIVER = { "Neon-Raw-Text-Output": "true", "Neon-Array-Mode": "true" };
 
@@ -81,17 +81,20 @@ describe("a request to /sql", () => {
 test("the answer repeats what was asked of the transaction", () => {
   const request = new Headers({ "Neon-Batch-Isolation-Level": "Serializable" });
   const options = { isolation: "SERIALIZABLE", isReadOnly: true, isDeferrable: true } as const;
+  const answer = {};
+  const plain = {};
 
-  expect(transactionHeaders(request, options)).toEqual([
-    ["Neon-Batch-Isolation-Level", "Serializable"],
-    ["Neon-Batch-Read-Only", "true"],
-    ["Neon-Batch-Deferrable", "true"],
-  ]);
-  expect(
-    transactionHeaders(new Headers(), {
-      isolation: undefined,
-      isReadOnly: false,
-      isDeferrable: false,
-    }),
-  ).toEqual([]);
+  addTransactionHeaders(answer, request, options);
+  addTransactionHeaders(plain, new Headers(), {
+    isolation: undefined,
+    isReadOnly: false,
+    isDeferrable: false,
+  });
+
+  expect(answer).toEqual({
+    "Neon-Batch-Isolation-Level": "Serializable",
+    "Neon-Batch-Read-Only": "true",
+    "Neon-Batch-Deferrable": "true",
+  });
+  expect(plain).toEqual({});
 });

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { ResultCollector } from "#gateway/session/result-collector.ts";
+import type { RowFormat } from "#gateway/session/result-json.ts";
+import { ResultShapes } from "#gateway/session/result-shape.ts";
 import type { ServerError } from "#gateway/session/server-error.ts";
 import {
   encodeErrorResponse,
@@ -51,14 +53,26 @@ function complete(tag: string): Uint8Array {
 const EMPTY_QUERY = encodeFrame(Backend.EMPTY_QUERY_RESPONSE, new Uint8Array());
 const READY = encodeReadyForQuery(Status.IDLE);
 
-function collect(bytes: Uint8Array, options: { bytesMax?: number; cut?: number; count?: number }) {
-  const { bytesMax = 10_000, cut = bytes.length, count = 1 } = options;
+/** As short as a form can be, so that sizes can be counted. */
+const SHAPES = new ResultShapes({
+  head: (fields) => `{${fields.map(({ name }) => name).join("")}[`,
+  tail: (command, rowCount) => `]${command}${rowCount}}`,
+});
+
+interface CollectOptions {
+  readonly bytesMax?: number;
+  readonly cut?: number;
+  readonly formats?: readonly (RowFormat | undefined)[];
+  readonly opening?: string;
+}
+
+function collect(bytes: Uint8Array, options: CollectOptions) {
+  const { bytesMax = 10_000, cut = bytes.length, formats = [RAW], opening = "" } = options;
   const ready: number[] = [];
   const refused: ServerError[] = [];
   let kept = 0;
   const collector = new ResultCollector(
-    Array.from({ length: count }, () => RAW),
-    bytesMax,
+    { shapes: SHAPES, formats, opening, bytesMax },
     {
       ready: (status) => ready.push(status),
       kept: (size) => {
@@ -69,7 +83,8 @@ function collect(bytes: Uint8Array, options: { bytesMax?: number; cut?: number; 
   );
   const splitter = new FrameSplitter(collector, 1_000_000);
   for (let at = 0; at < bytes.length; at += cut) splitter.push(bytes.subarray(at, at + cut));
-  return { results: collector.results, error: collector.error, ready, refused, kept };
+  const body = new TextDecoder().decode(collector.body.whole());
+  return { body, results: collector.results, error: collector.error, ready, refused, kept };
 }
 
 describe("the collector", () => {
@@ -87,33 +102,65 @@ describe("the collector", () => {
     ]);
 
     for (const cut of [bytes.length, 1_000, 17]) {
-      expect(collect(bytes, { cut, count: 4, bytesMax: 100_000 })).toEqual({
+      const formats = [RAW, RAW, RAW, RAW];
+      expect(collect(bytes, { cut, formats, bytesMax: 100_000, opening: "(" })).toEqual({
+        body: `({ab[["1",null],["${long}","é"]]SELECT2},{[]INSERT3},{[]CREATEnull},{[]null}`,
         results: [
-          {
-            fields: ["a", "b"].map((name) => ({
-              name,
-              tableID: 0x8000_0001,
-              columnID: 2,
-              dataTypeID: 25,
-              dataTypeSize: -1,
-              dataTypeModifier: -1,
-              format: "text",
-            })),
-            rows: ['["1",null]', `["${long}","é"]`],
-            command: "SELECT",
-            rowCount: 2,
-          },
-          { fields: [], rows: [], command: "INSERT", rowCount: 3 },
-          { fields: [], rows: [], command: "CREATE", rowCount: null },
-          { fields: [], rows: [], command: "", rowCount: null },
+          { command: "SELECT", rowCount: 2 },
+          { command: "INSERT", rowCount: 3 },
+          { command: "CREATE", rowCount: null },
+          { command: "", rowCount: null },
         ],
         error: undefined,
         ready: [Status.IDLE],
         refused: [],
-        // Two fields and their names; the rows and their commas.
-        kept: 2 * 181 + 11 + (70_000 + 9) + 1,
+        // Chunks of 512 bytes and as much as was there before, until they hold all of it; the last is of the largest size.
+        kept: 512 * 2 ** 7 + 65_536,
       });
     }
+  });
+
+  test("leaves out results that are no part of the answer", () => {
+    const bytes = concatBytes([
+      complete("START TRANSACTION"),
+      rowDescription("a"),
+      dataRow("1"),
+      complete("SELECT 1"),
+      complete("COMMIT"),
+      READY,
+    ]);
+
+    expect(collect(bytes, { formats: [undefined, RAW, undefined] })).toMatchObject({
+      body: '{a[["1"]]SELECT1}',
+      results: [
+        { command: "START", rowCount: null },
+        { command: "SELECT", rowCount: 1 },
+        { command: "COMMIT", rowCount: null },
+      ],
+      refused: [],
+    });
+  });
+
+  test("writes objects, in which the last of two equal names wins, and rows without columns", () => {
+    const objects = { isArray: false, isRawText: true };
+    const bytes = concatBytes([
+      rowDescription("a", "__proto__", "a"),
+      dataRow("1", null, '"2"'),
+      dataRow(null, "p", null),
+      complete("SELECT 2"),
+      rowDescription(),
+      dataRow(),
+      complete("SELECT 1"),
+      rowDescription(),
+      dataRow(),
+      complete("SELECT 1"),
+      READY,
+    ]);
+
+    expect(collect(bytes, { formats: [objects, objects, RAW] }).body).toBe(
+      '{a__proto__a[{"a":"\\"2\\"","__proto__":null},{"a":null,"__proto__":"p"}]SELECT2},' +
+        "{[{}]SELECT1},{[[]]SELECT1}",
+    );
   });
 
   test("keeps the first error", () => {
@@ -136,15 +183,32 @@ describe("the collector", () => {
     });
   });
 
-  test("takes rows up to the limit and refuses one byte more with 54000, once", () => {
-    // The field's share is 180 and its name; the row is ["xy"] and a comma.
-    const bytesMax = 181 + 7;
+  test("takes an answer up to the limit and refuses one byte more with 54000, once", () => {
     const bytes = concatBytes([rowDescription("a"), dataRow("xy"), complete("SELECT 1"), READY]);
+    const body = '{a[["xy"]]SELECT1}';
 
-    expect(collect(bytes, { bytesMax })).toMatchObject({ refused: [], ready: [Status.IDLE] });
-    const over = collect(concatBytes([bytes, bytes]), { bytesMax: bytesMax - 1 });
+    expect(collect(bytes, { bytesMax: body.length })).toMatchObject({
+      body,
+      refused: [],
+      ready: [Status.IDLE],
+    });
+    const over = collect(concatBytes([bytes, bytes]), {
+      bytesMax: body.length - 1,
+      formats: [RAW, RAW],
+    });
     expect(over.refused.map(({ code }) => code)).toEqual(["54000"]);
-    expect(over.ready).toEqual([]);
+    expect({ ready: over.ready, body: over.body }).toEqual({ ready: [], body: "" });
+  });
+
+  test("keeps tiny rows as bytes, at most twice as many as it counts", () => {
+    const rows = Array.from({ length: 20_000 }, () => dataRow("1"));
+    const bytes = concatBytes([rowDescription("a"), ...rows, complete("SELECT 20000"), READY]);
+
+    const { body, kept, refused } = collect(bytes, { bytesMax: 200_000 });
+
+    expect(refused).toEqual([]);
+    expect(body.length).toBeGreaterThan(20_000 * 6);
+    expect(kept).toBeLessThan(2 * body.length);
   });
 
   test("refuses a message beyond the splitter's limit with 54000", () => {
@@ -170,6 +234,22 @@ describe("the collector", () => {
       concatBytes([rowDescription("a"), dataRow("1", "2")]),
       dataRow("1"),
       encodeFrame(Backend.ROW_DESCRIPTION, int16(1)),
+      // More results than statements.
+      concatBytes([complete("SELECT 0"), rowDescription("a")]),
+      // A row that ends early, and one with more bytes than cells.
+      concatBytes([rowDescription("a"), encodeFrame(Backend.DATA_ROW, int16(1))]),
+      concatBytes([
+        rowDescription("a"),
+        encodeFrame(Backend.DATA_ROW, concatBytes([int16(1), int32(5), int16(0)])),
+      ]),
+      concatBytes([
+        rowDescription("a"),
+        encodeFrame(Backend.DATA_ROW, concatBytes([int16(1), int32(-2)])),
+      ]),
+      concatBytes([
+        rowDescription("a"),
+        encodeFrame(Backend.DATA_ROW, concatBytes([int16(1), int32(-1), int16(0)])),
+      ]),
     ];
     for (const bytes of cases) {
       expect(collect(bytes, {}).refused).toMatchObject([{ code: "08P01" }]);

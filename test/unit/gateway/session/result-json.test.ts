@@ -1,58 +1,19 @@
 import { describe, expect, test } from "bun:test";
-import { type Field, type RowFormat, arrayJson, rowEncoder } from "#gateway/session/result-json.ts";
+import { JsonBytes } from "#gateway/session/json-bytes.ts";
+import { cellWriter } from "#gateway/session/result-json.ts";
 
-function field(name: string, dataTypeID: number): Field {
-  return {
-    name,
-    tableID: 0,
-    columnID: 0,
-    dataTypeID,
-    dataTypeSize: -1,
-    dataTypeModifier: -1,
-    format: "text",
-  };
+/** Written from the middle of a chunk, as cells lie. */
+function written(oid: number, text: string, isRawText = false): string {
+  const out = new JsonBytes();
+  const chunk = new TextEncoder().encode(`7${text}}7`);
+  cellWriter(oid, isRawText)(out, chunk, 1, chunk.length - 2);
+  return new TextDecoder().decode(out.whole());
 }
 
-function encode(
-  cells: readonly (readonly [name: string, oid: number, cell: string | null])[],
-  format: RowFormat,
-): string {
-  const fields = cells.map(([name, oid]) => field(name, oid));
-  return rowEncoder(fields, format)(cells.map(([, , cell]) => cell));
-}
-
-const RAW = { isArray: true, isRawText: true };
-const DECODED = { isArray: true, isRawText: false };
-
-describe("a row", () => {
-  test("as raw text holds each cell as a string and NULL as null", () => {
-    const row = encode(
-      [
-        ["a", 23, "1"],
-        ["b", 3802, '{"x": 1}'],
-        ["c", 25, null],
-      ],
-      RAW,
-    );
-
-    expect(row).toBe('["1","{\\"x\\": 1}",null]');
-  });
-
-  test("as an object keeps the last of two equal names, and __proto__ as a name like any other", () => {
-    const cells = [
-      ["a", 23, "1"],
-      ["__proto__", 25, "p"],
-      ["a", 23, "2"],
-    ] as const;
-
-    expect(encode(cells, { isArray: false, isRawText: false })).toBe('{"a":2,"__proto__":"p"}');
-  });
-
-  test("escapes what JSON does not take as it is", () => {
-    expect(JSON.parse(encode([["a", 25, 'tab\t"\\\u2028\u0001']], RAW))).toEqual([
-      'tab\t"\\\u2028\u0001',
-    ]);
-  });
+test("a raw cell is a string whatever its type", () => {
+  expect(written(23, "1", true)).toBe('"1"');
+  expect(written(3802, '{"x": 1}', true)).toBe('"{\\"x\\": 1}"');
+  expect(written(1007, "{1}", true)).toBe('"{1}"');
 });
 
 describe("a decoded cell", () => {
@@ -84,15 +45,23 @@ describe("a decoded cell", () => {
     ],
     ["jsonb[]", 3807, '{"{\\"a\\": [1, 2]}",NULL}', '[{"a": [1, 2]},null]'],
     ["an empty array", 1007, "{}", "[]"],
+    ["text[] of one quoted element", 1009, '{"x y"}', '["x y"]'],
+    ["text[] with a word that begins as NULL", 1009, "{NULLS}", '["NULLS"]'],
+    ["float8[] with a sign", 1022, "{-1.5,-Infinity}", '[-1.5,"-Infinity"]'],
+    ["a text beyond ASCII", 25, "é😀", '"é😀"'],
+    ["json beyond ASCII", 114, '{"é": 1}', '{"é": 1}'],
+    ["text[] beyond ASCII", 1009, '{"é,\\"",ü}', '["é,\\"","ü"]'],
     ["box[] stays text", 1020, "{(1,1),(0,0)}", '"{(1,1),(0,0)}"'],
   ];
   for (const [title, oid, text, json] of cases) {
     test(`${title}: ${text} becomes ${json}`, () => {
-      expect(encode([["a", oid, text]], DECODED)).toBe(`[${json}]`);
+      expect(written(oid, text)).toBe(json);
     });
   }
 
   test("an array that ends in the middle, which no server sends, still ends", () => {
-    expect(arrayJson('{"a', (text) => text)).toBe("[a");
+    expect(written(1009, '{"a')).toBe('["a"');
+    expect(written(1009, '{"a\\')).toBe('["a\\\\"');
+    expect(written(1009, "[0:1]")).toBe("");
   });
 });

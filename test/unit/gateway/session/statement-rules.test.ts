@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import type { StatementResult } from "#gateway/session/result-collector.ts";
-import { BATCH_STATEMENTS_MAX, batchFault, refusalOf } from "#gateway/session/statement-rules.ts";
+import { batchFault, refusalOf } from "#gateway/session/statement-rules.ts";
 import { StatementClassifier, loadStatementParser } from "#pool/sql/statement-classifier.ts";
 import { PARAMETERS_MAX } from "#pool/wire/statement-messages.ts";
 
@@ -9,9 +9,8 @@ beforeAll(loadStatementParser);
 const classifier = new StatementClassifier();
 const classify = (text: string) => classifier.classify(text);
 
-function refuse(texts: readonly string[], isBatch: boolean): string | undefined {
-  const statements = texts.map((text) => ({ text, params: [] }));
-  return refusalOf(classify, statements, isBatch)?.code;
+function refuse(text: string, isBatch: boolean): string | undefined {
+  return refusalOf(classify, { text, params: [] }, isBatch)?.code;
 }
 
 describe("before anything is sent", () => {
@@ -23,8 +22,8 @@ describe("before anything is sent", () => {
       "commit and chain",
       "prepare transaction 'x'",
     ]) {
-      expect(refuse(["select 1", text], true)).toBe("2D000");
-      expect(refuse([text], false)).toBeUndefined();
+      expect(refuse(text, true)).toBe("2D000");
+      expect(refuse(text, false)).toBeUndefined();
     }
   });
 
@@ -36,36 +35,47 @@ describe("before anything is sent", () => {
       "selec 1",
       "select 1; select 2",
     ]) {
-      expect(refuse([text], true)).toBeUndefined();
+      expect(refuse(text, true)).toBeUndefined();
     }
   });
 
   test("COPY of the client's is refused, COPY of the server's is not ours to refuse", () => {
-    expect(refuse(["copy t from stdin"], false)).toBe("0A000");
-    expect(refuse(["copy t to stdout"], true)).toBe("0A000");
-    expect(refuse(["copy t to '/tmp/x'"], false)).toBeUndefined();
+    expect(refuse("copy t from stdin", false)).toBe("0A000");
+    expect(refuse("copy t to stdout", true)).toBe("0A000");
+    expect(refuse("copy t to '/tmp/x'", false)).toBeUndefined();
   });
 
   test("a NUL or a lone surrogate is refused in a text and in a parameter", () => {
     const bad = ["a\0b", "\ud800"];
     for (const value of bad) {
-      expect(refuse([value], false)).toBe("22021");
-      const statements = [{ text: "select $1", params: [null, value] }];
-      expect(refusalOf(classify, statements, false)?.code).toBe("22021");
+      expect(refuse(value, false)).toBe("22021");
+      const statement = { text: "select $1", params: [null, value] };
+      expect(refusalOf(classify, statement, false)?.code).toBe("22021");
     }
-    expect(refuse(["select '😀'"], false)).toBeUndefined();
+    expect(refuse("select '😀'", false)).toBeUndefined();
   });
 
-  test("parameters and statements are counted on both sides of their limits", () => {
+  test("parameters are counted on both sides of their limit", () => {
     const withParams = (length: number) =>
-      refusalOf(classify, [{ text: "select 1", params: Array.from({ length }, () => null) }], false)
+      refusalOf(classify, { text: "select 1", params: Array.from({ length }, () => null) }, false)
         ?.code;
-    const texts = (length: number) => Array.from({ length }, () => "select 1");
 
     expect(withParams(PARAMETERS_MAX)).toBeUndefined();
     expect(withParams(PARAMETERS_MAX + 1)).toBe("08P01");
-    expect(refuse(texts(BATCH_STATEMENTS_MAX), true)).toBeUndefined();
-    expect(refuse(texts(BATCH_STATEMENTS_MAX + 1), true)).toBe("54000");
+  });
+
+  test("a text alone is classified only if it may be a COPY", () => {
+    const classified: string[] = [];
+    const watched = (text: string) => {
+      classified.push(text);
+      return classify(text);
+    };
+
+    for (const text of ["select 1", "CoPy t from stdin", "select 'copy'"]) {
+      refusalOf(watched, { text, params: [] }, false);
+    }
+
+    expect(classified).toEqual(["CoPy t from stdin", "select 'copy'"]);
   });
 
   test("no message repeats what the caller sent", () => {
@@ -75,7 +85,7 @@ describe("before anything is sent", () => {
       `${secret}\0`,
       `prepare transaction '${secret}'`,
     ]) {
-      const error = refusalOf(classify, [{ text, params: [secret] }], true);
+      const error = refusalOf(classify, { text, params: [secret] }, true);
 
       expect(error).toBeDefined();
       expect(JSON.stringify(error)).not.toContain(secret);
@@ -84,12 +94,7 @@ describe("before anything is sent", () => {
 });
 
 describe("after a batch", () => {
-  const result = (command: string): StatementResult => ({
-    fields: [],
-    rows: [],
-    command,
-    rowCount: null,
-  });
+  const result = (command: string): StatementResult => ({ command, rowCount: null });
   const faultOf = (texts: readonly string[], tags: readonly string[]) =>
     batchFault(
       classify,
