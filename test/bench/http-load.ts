@@ -190,5 +190,6 @@ class HttpLoad {
 if (import.meta.main) {
   const plan = (await Bun.stdin.json()) as HttpLoadPlan;
   await new HttpLoad(plan).run((mark) => process.stdout.write(`${JSON.stringify(mark)}\n`));
-  process.exit(0);
+  // The result is a long line: an exit before it has left would cut it off.
+  process.stdout.write("", () => process.exit(0));
 }
