@@ -5,7 +5,16 @@ import { join } from "node:path";
 import manifest from "../../package.json" with { type: "json" };
 
 const ROOT = join(import.meta.dir, "../..");
-const SOURCES = ["auth", "pool", "gateway", "sdk/src", "scripts", "bin"];
+const SOURCES = [
+  "auth",
+  "pool",
+  "gateway",
+  "sdk/src",
+  "wrangler-compat/src",
+  "wrangler-compat/testing",
+  "scripts",
+  "bin",
+];
 const OTHERS = ["test", "docs", ".ci"];
 
 /** Shorter than this, a first line cannot say what a file is for. */
