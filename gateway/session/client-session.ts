@@ -43,14 +43,15 @@ export class ClientSession
   #countedBytes = 0;
   /** Arrived while input was suspended. */
   #heldBytes = 0;
-  #lastActivity: number;
+  /** Something was sent or received since `idleMs` was asked last: each message only sets this, and reads no clock. */
+  #wasActive = true;
+  #idleSince = 0;
 
   /** The caller has entered the client into the census; this leaves it. */
   constructor(options: ArrivalOptions) {
     const { context, channel } = options;
     this.#context = context;
     this.#channel = channel;
-    this.#lastActivity = context.environment.clock.now();
     this.#splitter = new FrameSplitter(this, context.config.gateway.max_packet_size);
     this.#arrival = new ClientArrival(options, this);
     context.sessions.add(this);
@@ -61,10 +62,16 @@ export class ClientSession
     return this.#relay?.isBusy === true;
   }
 
-  /** Clock milliseconds since the client last sent or was sent something; 0 while it is being served. */
+  /**
+   * Clock milliseconds since it was first seen here that the client is not served and nothing more was sent either way. To be asked
+   * again and again: it is exact to the time between two calls.
+   */
   idleMs(now: number): number {
-    if (this.#phase !== "ready" || this.isBusy) return 0;
-    return now - this.#lastActivity;
+    if (this.#phase !== "ready" || this.isBusy || this.#wasActive) {
+      this.#wasActive = false;
+      this.#idleSince = now;
+    }
+    return now - this.#idleSince;
   }
 
   /** Says why, then closes. */
@@ -88,7 +95,7 @@ export class ClientSession
         return;
       case "ready":
         this.push(bytes);
-        this.#lastActivity = this.#context.environment.clock.now();
+        this.#wasActive = true;
         this.#relay?.endOfInput();
         return;
       case "closed":
@@ -138,7 +145,7 @@ export class ClientSession
   forward(bytes: Uint8Array): void {
     this.#channel.write(bytes);
     // The end of a long query is no end of a long idleness.
-    this.#lastActivity = this.#context.environment.clock.now();
+    this.#wasActive = true;
     this.#account();
   }
 
