@@ -189,7 +189,12 @@ class HttpLoad {
 
 if (import.meta.main) {
   const plan = (await Bun.stdin.json()) as HttpLoadPlan;
-  await new HttpLoad(plan).run((mark) => process.stdout.write(`${JSON.stringify(mark)}\n`));
+  const output = Bun.stdout.writer();
+  await new HttpLoad(plan).run((mark) => {
+    output.write(`${JSON.stringify(mark)}\n`);
+    void output.flush();
+  });
   // The result is a long line: an exit before it has left would cut it off.
-  process.stdout.write("", () => process.exit(0));
+  await output.end();
+  process.exit(0);
 }
