@@ -191,7 +191,7 @@ if (import.meta.main) {
   const plan = (await Bun.stdin.json()) as HttpLoadPlan;
   const output = Bun.stdout.writer();
   await new HttpLoad(plan).run((mark) => {
-    output.write(`${JSON.stringify(mark)}\n`);
+    void output.write(`${JSON.stringify(mark)}\n`);
     void output.flush();
   });
   // The result is a long line: an exit before it has left would cut it off.
