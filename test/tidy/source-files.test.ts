@@ -57,12 +57,23 @@ test("no file names the machine or the registry it was written with", () => {
   expect(findLines(all, (line) => names.some((name) => line.includes(name)))).toEqual([]);
 });
 
-test("the scripts of package.json use the Bun that its engines name", () => {
-  const versions = [manifest.scripts.start, manifest.scripts.test].map(
-    (script) => /bun@(\S+)/.exec(script)?.[1],
-  );
+describe("the scripts of package.json", () => {
+  const scripts = Object.entries(manifest.scripts);
 
-  expect(versions).toEqual([manifest.engines.bun, manifest.engines.bun]);
+  test.each(scripts)("%s uses the Bun that the engines name", (_, script) => {
+    expect(/bun@(\S+)/.exec(script)?.[1]).toBe(manifest.engines.bun);
+  });
+
+  test.each(scripts)(
+    "%s is one that a shell can read, and runs a file that is there",
+    async (_, script) => {
+      const { exitCode, stderr } = Bun.spawnSync(["sh", "-n", "-c", script]);
+      const file = /\S+\.ts$/.exec(script)?.[0] ?? "";
+
+      expect([exitCode, stderr.toString()]).toEqual([0, ""]);
+      expect(await Bun.file(join(ROOT, file)).exists()).toBe(true);
+    },
+  );
 });
 
 describe("the checks themselves", () => {
