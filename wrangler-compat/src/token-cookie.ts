@@ -4,8 +4,8 @@ import type { Db, Session } from "@walgate/sdk";
 const NAME = "walgate-token";
 
 /**
- * For so long after a write, visitors are sure to see it. Replicas are seldom seconds behind; an older cookie would only keep
- * going to and fro.
+ * For so long after their last request, visitors are sure to see what they wrote: the gateway dates the token anew in each answer.
+ * Replicas are seldom seconds behind; an older cookie would only keep going to and fro.
  */
 const MAX_AGE_SECONDS = 300;
 
