@@ -97,7 +97,7 @@ export class PrimaryWatch {
   }
 
   /**
-   * The higher timeline wins within one system: it was promoted later. Otherwise the one that is the primary
+   * The higher timeline wins within one system: it was promoted later; one lower than was seen never serves again. Otherwise the one that is the primary
    * already keeps the role, else the first in the configuration.
    */
   #choose(): PositionMonitor | undefined {
@@ -106,11 +106,18 @@ export class PrimaryWatch {
     for (const monitor of this.#options.monitors) {
       if (monitor.sample === undefined || monitor.sample.isInRecovery) continue;
       count++;
+      if (this.#isDeposed(monitor.sample.identity)) continue;
       if (best === undefined || this.#isBetter(monitor, best)) best = monitor;
     }
     if (count > 1 && !this.#hasConflict) this.#options.conflict();
     this.#hasConflict = count > 1;
     return best;
+  }
+
+  /** Another was promoted after it: what it goes on to write is lost. */
+  #isDeposed({ systemIdentifier, timeline }: ServerIdentity): boolean {
+    const history = this.#history;
+    return history?.systemIdentifier === systemIdentifier && timeline < history.timeline;
   }
 
   #isBetter(monitor: PositionMonitor, best: PositionMonitor): boolean {

@@ -71,6 +71,26 @@ test("of two primaries the one with the higher timeline serves and the other is 
   expect(bench.events.filter((event) => event === "two_primaries")).toHaveLength(1);
 });
 
+test("when the promoted one is away for a moment, nobody goes back to the one before it", async () => {
+  const bench = await startBench();
+  bench.one.isInRecovery = false;
+  bench.one.timeline = 2;
+  await bench.pass(251);
+  bench.one.behaviour = "refuses";
+  bench.one.breakConnections();
+  await bench.pass(1_000);
+
+  const later = routeLater(bench, { access: "primary", deadline: bench.clock.now() + 30_000 });
+  await bench.pass(1_000);
+  const meanwhile = later.result;
+  bench.one.behaviour = "answers";
+  await bench.pass(10_000);
+
+  expect(bench.primary.server.role).toBe("unknown");
+  expect(meanwhile).toBeUndefined();
+  expect(later.result).toMatchObject({ by: "one" });
+});
+
 test("the higher timeline wins from the later place in the configuration too", async () => {
   const bench = await startBench(({ one, primary }) => {
     one.isInRecovery = false;
