@@ -1,17 +1,33 @@
 // One session of a simulated server: PostgreSQL's rules for messages, errors, transactions and waits.
-import { readBind, readNamedObject, readParse, readQuery } from "#pool/wire/frontend-messages.ts";
-import { concatBytes, readInt32 } from "#pool/wire/message-types.ts";
+import {
+  latin1,
+  readBind,
+  readNamedObject,
+  readParse,
+  readQuery,
+} from "#pool/wire/frontend-messages.ts";
+import { HEADER_BYTES, concatBytes, readInt32 } from "#pool/wire/message-types.ts";
 import { server as reply } from "#test/support/wire-frames.ts";
 import type { Timer } from "#pool/time/clock.ts";
 import { BIND_COMPLETE, PARSE_COMPLETE, READY, rowDescription } from "./answer-frames.ts";
 import type { SimSocket } from "../sim-network.ts";
-import { greeting, readValues } from "./session-messages.ts";
+import { greeting, missingPortal, missingStatement, readValues } from "./session-messages.ts";
 import { type SessionState, SessionError, StatementRunner } from "./statement-runner.ts";
 import type { SimCluster } from "./sim-cluster.ts";
 import type { SimServer } from "./sim-server.ts";
 import { columnsOf, readStatements, type SimStatement } from "./statements.ts";
 
 const CANCEL_REQUEST = 80_877_102;
+const SSL_REQUEST = 80_877_103;
+/** The answer to an SSLRequest: the letter N, which is no frame. */
+const NO_TLS = new Uint8Array(["N".charCodeAt(0)]);
+
+interface Wait {
+  readonly timer: Timer;
+  readonly fail: (error: SessionError) => void;
+  /** What a read that takes its time would say now. */
+  readonly begin: (() => readonly Uint8Array[]) | undefined;
+}
 
 interface Portal {
   readonly statement: SimStatement | undefined;
@@ -31,8 +47,9 @@ export class ServerSession {
   #isSkipping = false;
   #isGone = false;
   /** What the session waits for; a message that waits is gone on with when it is over. */
-  #waiting:
-    { readonly timer: Timer | undefined; readonly fail: (error: SessionError) => void } | undefined;
+  #waiting: Wait | undefined;
+  /** application_name as the client was last told. */
+  #reportedName = "";
   readonly #prepared = new Map<string, SimStatement | undefined>();
   readonly #portals = new Map<string, Portal>();
 
@@ -57,12 +74,17 @@ export class ServerSession {
   /** The server is gone, or this session is: half an answer may have been sent. */
   lose(): void {
     if (this.#isGone) return;
-    const half = this.#out.at(-1);
-    if (half !== undefined && half.length > 1 && this.#cluster.random.chance(0.5)) {
-      this.#socket.write(half.slice(0, 1 + this.#cluster.random.below(half.length - 1)));
-    }
+    const { random } = this.#cluster;
+    const begun = random.chance(0.5) ? (this.#waiting?.begin?.() ?? []) : [];
+    const answer = concatBytes([...this.#out, ...begun]);
     this.#end();
-    this.#socket.reset();
+    if (answer.length < 2 || random.chance(0.5)) {
+      this.#socket.reset();
+    } else {
+      // The reset comes behind what was sent before it.
+      this.#socket.write(answer.slice(0, 1 + random.below(answer.length - 1)));
+      this.#socket.destroy();
+    }
   }
 
   cancel(): void {
@@ -72,7 +94,7 @@ export class ServerSession {
   #end(): void {
     if (this.#isGone) return;
     this.#isGone = true;
-    this.#waiting?.timer?.cancel();
+    this.#waiting?.timer.cancel();
     this.#waiting = undefined;
     this.#runner.end();
     this.#server.sessions.delete(this.#processId);
@@ -113,9 +135,14 @@ export class ServerSession {
       this.#end();
       return;
     }
+    if (readInt32(packet, 4) === SSL_REQUEST) {
+      this.#socket.write(NO_TLS);
+      return;
+    }
     this.#isStarted = true;
     this.#runner.login(packet);
-    this.#out.push(greeting(this.#processId, this.secret));
+    this.#reportedName = this.#runner.applicationName;
+    this.#out.push(greeting(this.#processId, this.secret, this.#reportedName));
     this.#send();
   }
 
@@ -161,26 +188,19 @@ export class ServerSession {
     this.#whenFree(statement, [], fail, () => {
       const columns = columnsOf(statement) ?? this.#runner.internalColumns(statement);
       if (columns !== undefined) this.#out.push(rowDescription(columns));
-      this.#out.push(...this.#runner.run(statement, []));
+      // A simple Query runs in the unnamed portal, which it leaves behind when it fails.
+      if (statement.kind !== "unknown") this.#portals.set("", { statement, values: [] });
+      this.#run(statement, []);
+      this.#portals.delete("");
       this.#runNext(statements, index + 1);
     });
   }
 
   #extended(type: string, frame: Uint8Array): void {
     switch (type) {
-      case "P": {
-        const parse = readParse(frame);
-        if (parse === undefined) throw new SessionError("08P01", "invalid message format");
-        this.#runner.requireUsable();
-        if (parse.name !== "" && this.#prepared.has(parse.name)) {
-          throw new SessionError("42P05", `prepared statement "${parse.name}" already exists`);
-        }
-        const [statement] = readStatements(parse.text);
-        if (statement?.kind === "unknown") throw new SessionError("42601", "syntax error");
-        this.#prepared.set(parse.name, statement);
-        this.#out.push(PARSE_COMPLETE);
+      case "P":
+        this.#parse(frame);
         return;
-      }
       case "B":
         this.#bind(frame);
         return;
@@ -190,13 +210,9 @@ export class ServerSession {
       case "E":
         this.#execute(frame);
         return;
-      case "C": {
-        const object = readNamedObject(frame);
-        if (object?.kind === "statement") this.#prepared.delete(object.name);
-        else this.#portals.delete(object?.name ?? "");
-        this.#out.push(reply.closeComplete());
+      case "C":
+        this.#close(frame);
         return;
-      }
       case "S":
         this.#isSkipping = false;
         this.#runner.endImplicit();
@@ -207,18 +223,41 @@ export class ServerSession {
     }
   }
 
+  #parse(frame: Uint8Array): void {
+    const parse = readParse(frame);
+    if (parse === undefined) throw new SessionError("08P01", "invalid message format");
+    const { name, text } = parse;
+    // Gone whatever becomes of the new one.
+    if (name === "") this.#prepared.delete("");
+    const [statement] = readStatements(text);
+    if (statement?.kind === "unknown") throw this.#runner.unknown(text);
+    if (statement !== undefined) this.#runner.requireUsable(statement);
+    if (name !== "" && this.#prepared.has(name)) {
+      throw new SessionError("42P05", `prepared statement "${name}" already exists`);
+    }
+    this.#prepared.set(name, statement);
+    this.#out.push(PARSE_COMPLETE);
+  }
+
   #bind(frame: Uint8Array): void {
     const bind = readBind(frame);
     if (bind === undefined) throw new SessionError("08P01", "invalid message format");
-    this.#runner.requireUsable();
-    if (!this.#prepared.has(bind.statement)) {
-      const what = bind.statement === "" ? "unnamed prepared statement" : `"${bind.statement}"`;
-      throw new SessionError("26000", `prepared statement ${what} does not exist`);
-    }
-    const portal = new TextDecoder().decode(frame.subarray(5, bind.statementOffset - 1));
+    if (!this.#prepared.has(bind.statement)) throw missingStatement(bind.statement);
     const statement = this.#prepared.get(bind.statement);
+    this.#runner.requireUsable(statement);
+    const portal = latin1(frame, HEADER_BYTES, bind.statementOffset - 1);
+    if (portal !== "" && this.#portals.has(portal)) {
+      throw new SessionError("42P03", `cursor "${portal}" already exists`);
+    }
     this.#portals.set(portal, { statement, values: readValues(frame, bind.tailOffset) });
     this.#out.push(BIND_COMPLETE);
+  }
+
+  #close(frame: Uint8Array): void {
+    const object = readNamedObject(frame);
+    if (object?.kind === "statement") this.#prepared.delete(object.name);
+    else this.#portals.delete(object?.name ?? "");
+    this.#out.push(reply.closeComplete());
   }
 
   #describe(frame: Uint8Array): void {
@@ -226,18 +265,19 @@ export class ServerSession {
     const name = object?.name ?? "";
     const isStatement = object?.kind === "statement";
     if (isStatement ? !this.#prepared.has(name) : !this.#portals.has(name)) {
-      throw new SessionError(isStatement ? "26000" : "34000", "it does not exist");
+      throw isStatement ? missingStatement(name) : missingPortal(name);
     }
     const statement = isStatement ? this.#prepared.get(name) : this.#portals.get(name)?.statement;
-    if (isStatement) this.#out.push(reply.parameterDescription());
     const columns = statement === undefined ? undefined : columnsOf(statement);
+    if (columns !== undefined) this.#runner.requireUsable(statement);
+    if (isStatement) this.#out.push(reply.parameterDescription());
     this.#out.push(columns === undefined ? reply.noData() : rowDescription(columns));
   }
 
   #execute(frame: Uint8Array): void {
-    const name = new TextDecoder().decode(frame.subarray(5, frame.indexOf(0, 5)));
+    const name = latin1(frame, HEADER_BYTES, frame.indexOf(0, HEADER_BYTES));
     const portal = this.#portals.get(name);
-    if (portal === undefined) throw new SessionError("34000", `portal "${name}" does not exist`);
+    if (portal === undefined) throw missingPortal(name);
     const { statement, values } = portal;
     if (statement === undefined) {
       this.#out.push(reply.emptyQuery());
@@ -247,9 +287,18 @@ export class ServerSession {
       this.#failed(error);
       this.#isSkipping = true;
     };
-    this.#whenFree(statement, values, fail, () => {
-      this.#out.push(...this.#runner.run(statement, values));
-    });
+    this.#whenFree(statement, values, fail, () => this.#run(statement, values));
+  }
+
+  #run(statement: SimStatement, values: readonly string[]): void {
+    this.#out.push(...this.#runner.run(statement, values));
+    const { kind } = statement;
+    if (kind === "discard_all") {
+      // The unnamed statement is not among those that it ends.
+      for (const name of this.#prepared.keys()) if (name !== "") this.#prepared.delete(name);
+    }
+    // They live as long as their transaction.
+    if (kind === "discard_all" || kind === "commit" || kind === "rollback") this.#portals.clear();
   }
 
   /** Runs at once, or when a lock is free or the statement has taken its time. */
@@ -276,21 +325,33 @@ export class ServerSession {
     if (obstacle === undefined) {
       attempt();
     } else if (obstacle.kind === "slow") {
-      this.#wait(obstacle.ms, attempt, fail);
+      const isRead = statement.kind === "read" || statement.kind === "big";
+      const begin = isRead ? () => this.#runner.run(statement, values) : undefined;
+      this.#wait(obstacle.ms, attempt, fail, begin);
     } else {
       const deadlock = new SessionError("40P01", "deadlock detected");
       const timer = this.#cluster.clock.schedule(obstacle.ms, () => this.#waiting?.fail(deadlock));
-      this.#waiting = { timer, fail: (error) => this.#resume(timer, () => fail(error)) };
+      this.#waiting = {
+        timer,
+        fail: (error) => this.#resume(timer, () => fail(error)),
+        begin: undefined,
+      };
       obstacle.whenFree(() =>
         this.#resume(timer, () => this.#whenFree(statement, values, fail, run)),
       );
     }
   }
 
-  #wait(ms: number, then: () => void, fail?: (error: unknown) => void): void {
+  #wait(
+    ms: number,
+    then: () => void,
+    fail?: (error: unknown) => void,
+    begin?: () => readonly Uint8Array[],
+  ): void {
     const timer = this.#cluster.clock.schedule(ms, () => this.#resume(timer, then));
     this.#waiting = {
       timer,
+      begin,
       // What hangs can't even be cancelled.
       fail: (error) => {
         if (fail !== undefined) this.#resume(timer, () => fail(error));
@@ -313,11 +374,13 @@ export class ServerSession {
   }
 
   #ready(): void {
-    if (this.#runner.hasDiscarded()) {
-      this.#prepared.clear();
-      this.#portals.clear();
+    const { applicationName, status } = this.#runner;
+    if (status === "I") this.#portals.clear();
+    if (applicationName !== this.#reportedName) {
+      this.#reportedName = applicationName;
+      this.#out.push(reply.parameterStatus("application_name", applicationName));
     }
-    this.#out.push(READY[this.#runner.status]);
+    this.#out.push(READY[status]);
     this.#send();
   }
 

@@ -2,13 +2,21 @@
 import { concatBytes, readInt32 } from "#pool/wire/message-types.ts";
 import { encodeFrame } from "#pool/wire/backend-messages.ts";
 import { int32, server as reply } from "#test/support/wire-frames.ts";
+import { SessionError } from "./statement-runner.ts";
 
 const PARAMETERS: readonly Uint8Array[] = [
-  ["server_version", "18.1"],
-  ["server_encoding", "UTF8"],
   ["client_encoding", "UTF8"],
   ["DateStyle", "ISO, MDY"],
+  ["default_transaction_read_only", "off"],
+  ["in_hot_standby", "off"],
   ["integer_datetimes", "on"],
+  ["IntervalStyle", "postgres"],
+  ["is_superuser", "off"],
+  ["scram_iterations", "4096"],
+  ["search_path", '"$user", public'],
+  ["server_encoding", "UTF8"],
+  ["server_version", "18.1"],
+  ["session_authorization", "app"],
   ["standard_conforming_strings", "on"],
   ["TimeZone", "UTC"],
 ].map(([name = "", value = ""]) => reply.parameterStatus(name, value));
@@ -17,9 +25,10 @@ const AUTHENTICATION_OK = encodeFrame(0x52, int32(0));
 const BACKEND_KEY_DATA = 0x4b;
 
 /** AuthenticationOk, parameters, the cancel key, ReadyForQuery. */
-export function greeting(processId: number, secret: number): Uint8Array {
+export function greeting(processId: number, secret: number, applicationName: string): Uint8Array {
   const key = encodeFrame(BACKEND_KEY_DATA, concatBytes([int32(processId), int32(secret)]));
-  return concatBytes([AUTHENTICATION_OK, ...PARAMETERS, key, reply.ready("I")]);
+  const name = reply.parameterStatus("application_name", applicationName);
+  return concatBytes([AUTHENTICATION_OK, name, ...PARAMETERS, key, reply.ready("I")]);
 }
 
 /** Text values of a Bind, from behind the statement's name on: format codes, then lengths and bytes. */
@@ -36,4 +45,13 @@ export function readValues(frame: Uint8Array, offset: number): readonly string[]
     at += size;
   }
   return values;
+}
+
+export function missingStatement(name: string): SessionError {
+  const what = name === "" ? "unnamed prepared statement" : `prepared statement "${name}"`;
+  return new SessionError("26000", `${what} does not exist`);
+}
+
+export function missingPortal(name: string): SessionError {
+  return new SessionError("34000", `portal "${name}" does not exist`);
 }

@@ -7,7 +7,7 @@ import { LockTable } from "./lock-table.ts";
 import { ServerSession } from "./server-session.ts";
 import { SimServer } from "./sim-server.ts";
 import type { SessionState } from "./statement-runner.ts";
-import { Timeline } from "./write-ahead-log.ts";
+import { type Change, Timeline } from "./write-ahead-log.ts";
 
 export interface SimClusterOptions {
   readonly clock: SimClock;
@@ -28,6 +28,7 @@ export class SimCluster {
   /** Stamps that no server will ever show again, since a failover left them behind. */
   readonly lost = new Set<number>();
   statementCount = 0;
+  #newest: Timeline;
   #stamp = 0;
   #processId = 0;
 
@@ -37,14 +38,18 @@ export class SimCluster {
     this.trace = trace;
     this.observe = observe;
     const first = new Timeline(1, []);
+    this.#newest = first;
     this.servers = Array.from(
       { length: serverCount },
       (_, index) => new SimServer(`server${index + 1}`, clock, first, index === 0),
     );
   }
 
+  /** Of two, the one that was promoted last. */
   get primary(): SimServer | undefined {
-    return this.servers.find((server) => server.isPrimary && server.isUp);
+    return this.servers.find(
+      ({ isPrimary, isUp, timeline }) => isPrimary && isUp && timeline === this.#newest,
+    );
   }
 
   nextStamp(): number {
@@ -57,6 +62,13 @@ export class SimCluster {
     const processId = ++this.#processId;
     server.sessions.set(processId, new ServerSession(this, server, socket, processId));
     return true;
+  }
+
+  /** What a primary has committed that a promotion left behind is lost at once. */
+  commit(server: SimServer, sizeBytes: number, changes: readonly Change[]): void {
+    server.commit(sizeBytes, changes);
+    if (server.timeline === this.#newest) return;
+    for (const { stamp } of changes) this.lost.add(stamp);
   }
 
   /** A cancel request, which names its target by process id and secret. */
@@ -78,7 +90,9 @@ export class SimCluster {
   /** `forgottenRecords`: a replica may begin again at an older restartpoint. */
   restart(server: SimServer, forgottenRecords = 0): void {
     if (server.isUp) return;
-    const primary = this.servers.find(({ isPrimary }) => isPrimary);
+    const primary = this.servers.find(
+      ({ isPrimary, timeline }) => isPrimary && timeline === this.#newest,
+    );
     server.isUp = true;
     server.startedAt = this.clock.now();
     server.isReplayPaused = false;
@@ -92,6 +106,7 @@ export class SimCluster {
 
   /** A replica of an older history joins the present one, from the last record that both have. */
   follow(server: SimServer, primary: SimServer, forgottenRecords = 0): void {
+    server.isPrimary = false;
     const mine = server.timeline.records;
     const theirs = primary.timeline.records;
     let shared = Math.min(server.applied, theirs.length);
@@ -99,16 +114,23 @@ export class SimCluster {
     server.rebuild(primary.timeline, Math.max(0, shared - forgottenRecords));
   }
 
-  /** The old primary is down. Other replicas stay with its history until they are told to follow. */
+  /**
+   * A primary that is not down goes on, and what it commits is lost. Other replicas stay with its history until they are told to
+   * follow. Only a replica of the latest history can be promoted.
+   */
   promote(server: SimServer): void {
     const old = server.timeline;
+    if (old !== this.#newest || server.isPrimary) throw new Error("not a replica of the latest");
+    // What it has received is replayed first, whatever held it back.
     server.isReplayPaused = false;
+    server.applyMs = 0;
     const kept = server.applied;
     for (const record of old.records.slice(kept)) {
       for (const { stamp } of record.changes) this.lost.add(stamp);
     }
-    for (const other of this.servers) other.isPrimary = false;
+    for (const other of this.servers) other.isPrimary &&= other.isUp;
     const timeline = new Timeline(old.id + 1, old.records.slice(0, kept));
+    this.#newest = timeline;
     server.timeline = timeline;
     server.isPrimary = true;
     server.log(80);

@@ -1,7 +1,7 @@
 // One simulated PostgreSQL server: its role, how far it has come in the log, and what a query sees of that.
 import type { SimClock } from "../sim-clock.ts";
 import type { ServerSession } from "./server-session.ts";
-import { type Change, type Timeline, START_LSN } from "./write-ahead-log.ts";
+import { type Change, type Timeline, START_LSN, insertPosition } from "./write-ahead-log.ts";
 
 export const KEY_COUNT = 48;
 
@@ -35,7 +35,7 @@ export class SimServer {
   /** Of a primary the insert position, of a replica the replay position. */
   get lsn(): number {
     this.catchUp();
-    if (this.isPrimary) return this.timeline.endLsn;
+    if (this.isPrimary) return insertPosition(this.timeline.endLsn);
     return this.timeline.records[this.#applied - 1]?.lsn ?? START_LSN;
   }
 

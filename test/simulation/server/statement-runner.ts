@@ -50,8 +50,12 @@ export class StatementRunner {
   readonly #changes = new Map<number, number>();
   #defaultName = "";
   #name: string | undefined;
+  /** What a rollback brings back: settings belong to their transaction until it commits. */
+  #savedName: { readonly name: string | undefined } | undefined;
   #lockOwner: number | undefined;
-  #hasDiscarded = false;
+  #isReadOnly = false;
+  /** The transaction that no BEGIN has begun has carried out a statement. */
+  #hasRun = false;
   #hasRowLocks = false;
 
   constructor(cluster: SimCluster, server: SimServer, session: number) {
@@ -67,17 +71,20 @@ export class StatementRunner {
 
   get state(): SessionState {
     return {
-      applicationName: this.#name ?? this.#defaultName,
+      applicationName: this.applicationName,
       lockOwner: this.#lockOwner,
       blockOwner: this.#blockOwner,
     };
   }
 
-  /** True once after a DISCARD ALL. */
-  hasDiscarded(): boolean {
-    const had = this.#hasDiscarded;
-    this.#hasDiscarded = false;
-    return had;
+  get applicationName(): string {
+    return this.#name ?? this.#defaultName;
+  }
+
+  /** A text that nobody here sends, or the product's and changed: it stands in the trace. */
+  unknown(text: string): SessionError {
+    this.#note(`does not know: ${text}`);
+    return new SessionError("42601", "syntax error");
   }
 
   login(packet: Uint8Array): void {
@@ -86,17 +93,18 @@ export class StatementRunner {
     if (at >= 0) this.#defaultName = words[at + 1] ?? "";
   }
 
-  /** @throws SessionError 25P02 in a failed block. */
-  requireUsable(): void {
+  /** @throws SessionError 25P02 in a failed block, for whatever does not end it. */
+  requireUsable(statement: SimStatement | undefined): void {
     if (this.#block !== "failed") return;
+    if (statement?.kind === "commit" || statement?.kind === "rollback") return;
     throw new SessionError("25P02", "current transaction is aborted");
   }
 
   obstacle(statement: SimStatement, values: readonly string[]): Obstacle | undefined {
     const { random } = this.#cluster;
-    if (statement.kind !== "commit" && statement.kind !== "rollback") this.requireUsable();
+    if (statement.kind !== "unknown") this.requireUsable(statement);
     if (statement.kind === "write") {
-      if (!this.#server.isPrimary) {
+      if (!this.#server.isPrimary || this.#isReadOnly) {
         throw new SessionError("25006", "cannot execute UPDATE in a read-only transaction");
       }
       const lock = `row ${keyOf(statement, values)}`;
@@ -115,6 +123,13 @@ export class StatementRunner {
 
   /** The answer to one statement, from its rows on. */
   run(statement: SimStatement, values: readonly string[]): Uint8Array[] {
+    const answer = this.#answer(statement, values);
+    const { kind } = statement;
+    this.#hasRun = kind !== "commit" && kind !== "rollback" && kind !== "discard_all";
+    return answer;
+  }
+
+  #answer(statement: SimStatement, values: readonly string[]): Uint8Array[] {
     switch (statement.kind) {
       case "read":
         return this.#read(values[0] ?? statement.tag ?? "", keyOf(statement, values));
@@ -127,20 +142,21 @@ export class StatementRunner {
         this.#lockOwner = this.#tagged(statement.tag);
         return rows("SELECT 1", statement.tag, "");
       case "begin":
+        if (this.#block === "none") this.#isReadOnly = statement.isReadOnly;
         this.#block = "open";
         return [commandComplete("BEGIN")];
       case "commit":
       case "rollback":
         return [commandComplete(this.#endBlock(statement.kind === "commit"))];
       case "set":
-        this.#name = statement.value;
+        this.#setName(statement.value);
         return statement.isQuery ? rows("SELECT 1", statement.value) : [commandComplete("SET")];
       case "show":
         return rows("SHOW", this.state.applicationName);
       case "division":
         throw new SessionError("22012", "division by zero");
       case "unknown":
-        throw new SessionError("42601", "syntax error");
+        throw this.unknown(statement.text);
       case "discard_all":
       case "reset_all":
       case "probe":
@@ -160,11 +176,13 @@ export class StatementRunner {
 
   /** A Sync, or the end of a simple Query, ends the transaction that no BEGIN has begun. */
   endImplicit(): void {
+    this.#hasRun = false;
     if (this.#block === "none") this.#commit();
   }
 
   /** An error: the implicit transaction is undone, and a block only waits for its end. */
   failed(): void {
+    this.#hasRun = false;
     this.#undo();
     if (this.#block === "open") this.#block = "failed";
   }
@@ -193,13 +211,16 @@ export class StatementRunner {
   #administer(kind: Administrative): Uint8Array[] {
     switch (kind) {
       case "discard_all":
-        this.#hasDiscarded = true;
+        if (this.#block !== "none" || this.#hasRun) {
+          throw new SessionError("25001", "DISCARD ALL cannot run inside a transaction block");
+        }
         this.#name = undefined;
+        this.#savedName = undefined;
         this.#lockOwner = undefined;
         this.#cluster.locks.releaseAll(this.#server, this.#session);
         return [commandComplete("DISCARD ALL")];
       case "reset_all":
-        this.#name = undefined;
+        this.#setName(undefined);
         return [commandComplete("RESET")];
       case "probe":
         if (!this.#server.isPrimary) throw new SessionError("55000", "recovery is in progress");
@@ -238,6 +259,7 @@ export class StatementRunner {
   #endBlock(isCommit: boolean): string {
     const isDone = isCommit && this.#block !== "failed";
     this.#block = "none";
+    this.#isReadOnly = false;
     this.#blockOwner = undefined;
     if (isDone) this.#commit();
     else this.#undo();
@@ -247,14 +269,22 @@ export class StatementRunner {
   #commit(): void {
     if (this.#changes.size > 0) {
       const changes = [...this.#changes].map(([key, stamp]) => ({ key, stamp }));
-      this.#server.commit(this.#recordBytes(), changes);
+      this.#cluster.commit(this.#server, this.#recordBytes(), changes);
       this.#note(`commits ${changes.map(({ stamp }) => stamp).join(" ")}`);
     }
+    this.#savedName = undefined;
     this.#undo();
+  }
+
+  #setName(name: string | undefined): void {
+    this.#savedName ??= { name: this.#name };
+    this.#name = name;
   }
 
   #undo(): void {
     this.#changes.clear();
+    if (this.#savedName !== undefined) this.#name = this.#savedName.name;
+    this.#savedName = undefined;
     if (!this.#hasRowLocks) return;
     this.#hasRowLocks = false;
     this.#cluster.locks.release(this.#server, this.#session, "row ");

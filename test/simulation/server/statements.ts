@@ -5,10 +5,12 @@ export type SimStatement =
   | { readonly kind: "read" | "write"; readonly tag: string | undefined; readonly key: number }
   | { readonly kind: "big"; readonly tag: string; readonly sizeBytes: number }
   | { readonly kind: "lock"; readonly tag: string; readonly lock: number }
-  | { readonly kind: "begin" | "commit" | "rollback" }
+  | { readonly kind: "begin"; readonly isReadOnly: boolean }
+  | { readonly kind: "commit" | "rollback" }
   | { readonly kind: "set"; readonly value: string; readonly isQuery: boolean }
   | { readonly kind: "show" | "reset_all" | "discard_all" | "division" | "reseed" }
-  | { readonly kind: "sample" | "identity" | "probe" | "unknown" };
+  | { readonly kind: "sample" | "identity" | "probe" }
+  | { readonly kind: "unknown"; readonly text: string };
 
 /** `tag` is the client's number, a dot and the number of its request. */
 export const sql = {
@@ -34,7 +36,8 @@ const FIXED: ReadonlyMap<string, SimStatement> = new Map<string, SimStatement>([
   [sql.parameterWrite, { kind: "write", tag: undefined, key: FROM_BIND }],
   [sql.showName, { kind: "show" }],
   [sql.division, { kind: "division" }],
-  ["BEGIN", { kind: "begin" }],
+  ["BEGIN", { kind: "begin", isReadOnly: false }],
+  ["BEGIN READ ONLY", { kind: "begin", isReadOnly: true }],
   ["COMMIT", { kind: "commit" }],
   ["ROLLBACK", { kind: "rollback" }],
   ["RESET ALL", { kind: "reset_all" }],
@@ -75,7 +78,7 @@ function readOne(text: string): SimStatement {
   if (match !== null) return { kind: "set", value: match[1] ?? "", isQuery: false };
   match = SET_CONFIG.exec(text);
   if (match !== null) return { kind: "set", value: match[1] ?? "", isQuery: true };
-  return RESEED.test(text) ? { kind: "reseed" } : { kind: "unknown" };
+  return RESEED.test(text) ? { kind: "reseed" } : { kind: "unknown", text };
 }
 
 const TAGGED_COLUMNS = ["tag", "v"];

@@ -32,26 +32,35 @@ export class Timeline {
   }
 
   append(at: number, sizeBytes: number, changes: readonly Change[]): void {
-    this.records.push({ lsn: recordEnd(this.endLsn + sizeBytes), at, changes });
-  }
-
-  /** How many records end at or before `lsn`. */
-  countUpTo(lsn: number): number {
-    let count = this.records.length;
-    while (count > 0 && (this.records[count - 1]?.lsn ?? 0) > lsn) count--;
-    return count;
+    this.records.push({ lsn: recordEnd(this.endLsn, sizeBytes), at, changes });
   }
 }
 
 export const START_LSN = 0x3000100;
 export const BLOCK_BYTES = 8_192;
 export const SEGMENT_BYTES = 16_777_216;
-/** Of a segment's first page; no record ends inside a page's header. */
-const HEADER_BYTES_MAX = 40;
+/** XLogPageHeaderData, and XLogLongPageHeaderData at the start of a segment. */
+const HEADER_BYTES = 24;
+const SEGMENT_HEADER_BYTES = 40;
+/** Records begin at multiples of it, so that some end exactly where their page does. */
+const ALIGNMENT_BYTES = 8;
 
-function recordEnd(lsn: number): number {
-  const inPage = lsn % BLOCK_BYTES;
-  return inPage <= HEADER_BYTES_MAX ? lsn + HEADER_BYTES_MAX + 8 - inPage : lsn;
+/** Where the next record begins: behind the header of the next page when the last one has filled its own. */
+export function insertPosition(endLsn: number): number {
+  if (endLsn % BLOCK_BYTES !== 0) return endLsn;
+  return endLsn + (endLsn % SEGMENT_BYTES === 0 ? SEGMENT_HEADER_BYTES : HEADER_BYTES);
+}
+
+/** A record that does not fit into its page goes on behind the next page's header. */
+function recordEnd(previousEnd: number, sizeBytes: number): number {
+  let at = insertPosition(previousEnd);
+  let left = Math.ceil(sizeBytes / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+  for (;;) {
+    const room = BLOCK_BYTES - (at % BLOCK_BYTES);
+    if (left <= room) return at + left;
+    left -= room;
+    at = insertPosition(at + room);
+  }
 }
 
 export function formatPosition(lsn: number): string {

@@ -163,9 +163,13 @@ export class BenchSession {
 
   /** What has come so far. */
   take(): string[] {
-    const replies = describeReplies(this.#answers);
+    return describeReplies(this.takeBytes());
+  }
+
+  takeBytes(): Uint8Array {
+    const answers = this.#answers;
     this.#answers = new Uint8Array(0);
-    return replies;
+    return answers;
   }
 
   /** Sends a cancel request for what this session runs, with this secret. */

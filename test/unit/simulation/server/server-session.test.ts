@@ -12,11 +12,43 @@ describe("a login", () => {
 
     expect(session.greeting.at(0)).toBe("R");
     expect(session.greeting.slice(-2)).toEqual(["K", "Z I"]);
-    expect(session.greeting.filter((line) => /server_version|client_encoding/.test(line))).toEqual([
-      "S server_version=18.1",
-      "S client_encoding=UTF8",
-    ]);
     expect(session.processId).toBeGreaterThan(0);
+  });
+
+  test("tells the settings that PostgreSQL 18 reports", () => {
+    const { greeting } = new ServerBench().login(0, { application_name: "batch" });
+
+    const names = greeting.flatMap((line) => /^S ([^=]+)=/.exec(line)?.[1] ?? []);
+
+    expect(names).toEqual([
+      "application_name",
+      "client_encoding",
+      "DateStyle",
+      "default_transaction_read_only",
+      "in_hot_standby",
+      "integer_datetimes",
+      "IntervalStyle",
+      "is_superuser",
+      "scram_iterations",
+      "search_path",
+      "server_encoding",
+      "server_version",
+      "session_authorization",
+      "standard_conforming_strings",
+      "TimeZone",
+    ]);
+    expect(greeting).toContain("S application_name=batch");
+    expect(greeting).toContain("S server_version=18.1");
+  });
+
+  test("may begin with a request for TLS, which is refused", () => {
+    const bench = new ServerBench();
+    const session = bench.open();
+
+    session.send(new Uint8Array([0, 0, 0, 8, 4, 210, 22, 47]));
+    bench.pass(500);
+
+    expect(session.takeBytes()).toEqual(new Uint8Array(["N".charCodeAt(0)]));
   });
 
   test("is refused by a server that is down", () => {
@@ -117,6 +149,31 @@ describe("the extended protocol", () => {
     expect(reply.slice(0, 7)).toBe("E 26000");
   });
 
+  test("ends an unnamed statement with the next Parse of one, also when that fails", () => {
+    const session = new ServerBench().login();
+    session.ask(client.parse("", sql.parameterRead), client.sync());
+    session.ask(client.parse("", "SELEC 1"), client.sync());
+
+    const replies = session.ask(client.bind("", "", ["1.1", "3"]), client.sync());
+
+    expect(replies).toEqual(["E 26000 unnamed prepared statement does not exist", "Z I"]);
+  });
+
+  test("ends portals with their transaction, and refuses the name of one that is open", () => {
+    const session = new ServerBench().login();
+    session.ask(client.parse("s", "SHOW application_name"), client.sync());
+    const bind = client.bind("p", "s");
+
+    const open = session.ask(bind, bind, client.sync());
+    const gone = session.ask(client.execute("p"), client.sync());
+    session.ask(client.query("BEGIN"), bind, client.sync());
+    const kept = session.ask(client.execute("p"), client.sync());
+
+    expect(open).toEqual(["2", 'E 42P03 cursor "p" already exists', "Z I"]);
+    expect(gone).toEqual(['E 34000 portal "p" does not exist', "Z I"]);
+    expect(kept).toEqual(["D ", "C SHOW", "Z T"]);
+  });
+
   test("sends what it has at a Flush", () => {
     const bench = new ServerBench();
     const session = bench.login();
@@ -155,6 +212,14 @@ describe("a transaction block", () => {
     const refusal = "E 25P02 current transaction is aborted";
     expect(simple).toEqual([refusal, "Z E"]);
     expect(extended).toEqual([refusal, "Z E"]);
+  });
+
+  test("that has failed can be ended by the extended protocol", () => {
+    const session = new ServerBench().login();
+    session.ask(client.query("BEGIN"));
+    session.ask(client.query(sql.division));
+
+    expect(session.ask(client.unnamed("ROLLBACK"))).toEqual(["1", "2", "n", "C ROLLBACK", "Z I"]);
   });
 });
 
@@ -244,7 +309,39 @@ describe("a server that hangs", () => {
   });
 });
 
+test("a text that is not known stands in the trace", () => {
+  const bench = new ServerBench();
+  const session = bench.login();
+  session.ask(client.query("SELECT simple"));
+  session.ask(client.parse("", "SELECT extended"), client.sync());
+
+  const lines = bench.trace.lines?.filter((line) => line.includes("does not know")) ?? [];
+
+  expect(lines.map((line) => line.slice(line.indexOf("SELECT")).trim())).toEqual([
+    "SELECT simple",
+    "SELECT extended",
+  ]);
+});
+
 describe("a crash", () => {
+  test("cuts some answers anywhere before their end, and sends nothing of others", () => {
+    const text = sql.big("1.1", 1_000);
+    const bench = new ServerBench();
+    const session = bench.login();
+    session.send(client.query(text));
+    bench.until("the answer", () => session.readyCount === 1);
+    const size = session.takeBytes().length;
+
+    const sizes = Array.from({ length: 400 }, (_, seed) => cutAnswer(new ServerBench(seed), text));
+
+    const cut = sizes.filter((got) => got > 0 && got < size);
+    expect([sizes.includes(0), cut.length > 1, Math.max(...sizes) <= size]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+  });
+
   test("resets connections and undoes what was not committed", () => {
     const bench = new ServerBench();
     const session = bench.login();
@@ -260,3 +357,13 @@ describe("a crash", () => {
     expect([bench.read(next, "2.1", 3), bench.write(next, "2.2", 3)]).toEqual([0, 2]);
   });
 });
+
+/** How many bytes of the answer came, when the server crashed while it worked at it. */
+function cutAnswer(bench: ServerBench, text: string): number {
+  const session = bench.login();
+  session.begin(client.query(text));
+  bench.pass(1);
+  bench.cluster.crash(bench.server(0));
+  bench.until("the end", () => session.ending !== undefined);
+  return session.takeBytes().length;
+}

@@ -8,6 +8,7 @@ import {
   START_LSN,
   Timeline,
   formatPosition,
+  insertPosition,
 } from "../../../simulation/server/write-ahead-log.ts";
 
 const GEOMETRY = { blockSize: BLOCK_BYTES, segmentSize: SEGMENT_BYTES };
@@ -27,15 +28,28 @@ test("each record ends behind the one before, and none inside a page's header", 
   expect(ends.filter((lsn) => normaliseLsn(BigInt(lsn), GEOMETRY) !== BigInt(lsn))).toEqual([]);
 });
 
-test("a record is counted from its end on", () => {
+test("the insert position behind a full page is behind the next page's header, and means the same", () => {
+  const page = 4 * BLOCK_BYTES;
+  const segment = 4 * SEGMENT_BYTES;
+  const ends = [page - 8, page, page + 32, segment];
+
+  const positions = ends.map(insertPosition);
+
+  expect(positions).toEqual([page - 8, page + 24, page + 32, segment + 40]);
+  expect(positions.map((lsn) => normaliseLsn(BigInt(lsn), GEOMETRY))).toEqual(ends.map(BigInt));
+});
+
+test("a record that just fills its page ends with it, and one that does not fit goes on behind the header", () => {
+  const room = BLOCK_BYTES - (START_LSN % BLOCK_BYTES);
   const timeline = new Timeline(1, []);
-  timeline.append(0, 100, []);
-  timeline.append(0, 100, []);
-  const [first = 0, second = 0] = timeline.records.map(({ lsn }) => lsn);
+  timeline.append(0, room, []);
+  timeline.append(0, 1, []);
+  const other = new Timeline(1, []);
+  other.append(0, room + 8, []);
 
-  const counts = [first - 1, first, second - 1, second].map((lsn) => timeline.countUpTo(lsn));
-
-  expect(counts).toEqual([0, 1, 1, 2]);
+  const start = START_LSN + room;
+  expect(timeline.records.map(({ lsn }) => lsn - start)).toEqual([0, 24 + 8]);
+  expect(other.records.map(({ lsn }) => lsn - start)).toEqual([24 + 8]);
 });
 
 test("positions read as PostgreSQL prints them, beyond 32 bits too", () => {
