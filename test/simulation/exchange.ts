@@ -7,8 +7,8 @@ export interface Expected {
   readonly kind: "read" | "write" | "big" | "lock";
   readonly tag: string;
   readonly key: number;
-  /** The least that a read must show: the latest stamp that its client has seen, or that its token stands for. */
-  readonly least: number;
+  /** What a read must show, or something later: the latest of these stamps that no failover has lost. */
+  readonly known: readonly number[];
 }
 
 export interface Row {

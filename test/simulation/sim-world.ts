@@ -1,6 +1,7 @@
 // All that a run is made of, and what its clients know of each other.
 import type { SeededRandom } from "#test/support/seeded-random.ts";
 import type { Findings } from "./findings.ts";
+import { KnownWrites } from "./known-writes.ts";
 import type { PlantedBug } from "./planted-bugs.ts";
 import type { SimCluster } from "./server/sim-cluster.ts";
 import type { SimClock } from "./sim-clock.ts";
@@ -41,8 +42,8 @@ export class SimWorld {
   readonly bug: PlantedBug | undefined;
   /** application_name that each client must have in force now; others have none. */
   readonly names: Map<number, string>;
-  /** The latest write of each key that was acknowledged to anybody. */
-  readonly acknowledged = new Map<number, number>();
+  /** Writes that were acknowledged to anybody. */
+  readonly acknowledged = new KnownWrites();
   readonly tokens: KnownToken[] = [];
   readonly links: SimLink[] = [];
   readonly counts = { requests: 0, errors: 0, tokenReads: 0, replicaReads: 0, faults: 0 };
@@ -94,7 +95,7 @@ export class SimWorld {
   }
 
   wrote(key: number, stamp: number): void {
-    this.acknowledged.set(key, Math.max(stamp, this.acknowledged.get(key) ?? 0));
+    this.acknowledged.note(key, stamp);
   }
 
   remember(token: KnownToken): void {
@@ -102,9 +103,10 @@ export class SimWorld {
     if (this.tokens.length > TOKENS_KEPT) this.tokens.shift();
   }
 
-  /** Whether a read that had to show `least` may show `stamp`. */
-  checkRead(client: string, key: number, least: number, stamp: number): void {
-    if (stamp >= least || this.cluster.lost.has(least)) return;
+  /** Whether a read by somebody who knew of these writes, the latest first, may show `stamp`. */
+  checkRead(client: string, key: number, known: readonly number[], stamp: number): void {
+    const least = known.find((one) => !this.cluster.lost.has(one)) ?? 0;
+    if (stamp >= least) return;
     const detail = `${client} read ${stamp} of key ${key} and must not read less than ${least}`;
     this.findings.report("no read older than its token", detail);
   }

@@ -6,6 +6,7 @@ import { NO_PARAMETERS } from "#pool/session/startup-parameters.ts";
 import { Frontend, concatBytes } from "#pool/wire/message-types.ts";
 import { SYNC, parse, run } from "./client-frames.ts";
 import { type Expected, Exchange } from "./exchange.ts";
+import { latestFirst } from "./known-writes.ts";
 import { KEY_COUNT } from "./server/sim-server.ts";
 import type { SimGateway } from "./sim-gateway.ts";
 import { SimLink } from "./sim-link.ts";
@@ -74,9 +75,9 @@ export class TokenCaller implements Actor {
       this.#world.tokens.length === 0 ? undefined : this.#world.pick(this.#world.tokens),
     ).filter((token) => token !== undefined);
     const key = tokens[0]?.key ?? random.below(KEY_COUNT);
-    const least = tokens.reduce((high, t) => (t.key === key ? Math.max(high, t.stamp) : high), 0);
+    const known = latestFirst(tokens.filter((t) => t.key === key).map(({ stamp }) => stamp));
     const kind = random.chance(READ_SHARE) ? "read" : "write";
-    const expected: Expected = { kind, tag: `${this.#id}.${++this.#count}`, key, least };
+    const expected: Expected = { kind, tag: `${this.#id}.${++this.#count}`, key, known };
     counts.requests++;
     if (kind === "read" && tokens.length > 0) counts.tokenReads++;
     const positions = this.#positionsOf(
@@ -151,10 +152,10 @@ export class TokenCaller implements Actor {
   }
 
   #judge({ exchange, expected, gateway, position }: Running): void {
-    const { kind, key, least } = expected;
+    const { kind, key, known } = expected;
     const stamp = exchange.rows[0]?.stamp ?? 0;
     if (kind === "read") {
-      this.#world.checkRead(this.name, key, least, stamp);
+      this.#world.checkRead(this.name, key, known, stamp);
       return;
     }
     this.#world.wrote(key, stamp);

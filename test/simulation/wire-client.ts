@@ -11,6 +11,7 @@ import { SYNC, parse, run } from "./client-frames.ts";
 import { type Expected, Exchange } from "./exchange.ts";
 import { sql } from "./server/statements.ts";
 import { KEY_COUNT } from "./server/sim-server.ts";
+import { KnownWrites, latestFirst } from "./known-writes.ts";
 import { SimLink } from "./sim-link.ts";
 import type { Actor, SimWorld } from "./sim-world.ts";
 
@@ -49,7 +50,7 @@ export class WireClient implements Actor {
   #isGone = false;
   #isStopped = false;
   /** Own writes that were acknowledged, by key. */
-  readonly #seen = new Map<number, number>();
+  readonly #seen = new KnownWrites();
   /** Of the transaction that is open. */
   readonly #uncommitted = new Map<number, number>();
   readonly #prepared = new Set<string>();
@@ -162,20 +163,21 @@ export class WireClient implements Actor {
 
   #expected(kind: Expected["kind"], key: number): Expected {
     const tag = `${this.#id}.${++this.#count}`;
-    return { kind, tag, key, least: this.#leastOf(key) };
+    return { kind, tag, key, known: this.#knownOf(key) };
   }
 
-  #leastOf(key: number): number {
-    const own = this.#uncommitted.get(key) ?? this.#seen.get(key) ?? 0;
+  #knownOf(key: number): readonly number[] {
+    const uncommitted = this.#uncommitted.get(key);
+    const own = uncommitted === undefined ? this.#seen.of(key) : [uncommitted];
     const { consistency, poolMode } = this.#profile;
-    if (consistency === "eventual") return this.#isInBlock ? own : 0;
+    if (consistency === "eventual") return uncommitted === undefined ? [] : own;
     const isFromPrimary = consistency === "primary" || poolMode === "session" || this.#isInBlock;
-    return isFromPrimary ? Math.max(own, this.#world.acknowledged.get(key) ?? 0) : own;
+    return isFromPrimary ? latestFirst([...own, ...this.#world.acknowledged.of(key)]) : own;
   }
 
   #read(): Expected {
     const { random } = this.#world;
-    const own = [...this.#seen.keys()];
+    const own = this.#seen.keys;
     const isOwn = own.length > 0 && random.chance(0.6);
     return this.#expected("read", isOwn ? this.#world.pick(own) : random.below(KEY_COUNT));
   }
@@ -332,15 +334,15 @@ export class WireClient implements Actor {
   #judge(exchange: Exchange): void {
     const isAutocommit = !this.#isInBlock && exchange.status === "I" && !exchange.hasFailed;
     for (const { expected, stamp } of exchange.rows) {
-      const { kind, key, least } = expected;
-      if (kind === "read") this.#world.checkRead(this.name, key, least, stamp);
+      const { kind, key, known } = expected;
+      if (kind === "read") this.#world.checkRead(this.name, key, known, stamp);
       if (kind === "write" && isAutocommit) this.#acknowledge(key, stamp);
       if (kind === "write" && this.#isInBlock) this.#uncommitted.set(key, stamp);
     }
   }
 
   #acknowledge(key: number, stamp: number): void {
-    this.#seen.set(key, stamp);
+    this.#seen.note(key, stamp);
     this.#world.wrote(key, stamp);
   }
 
