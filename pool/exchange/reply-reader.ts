@@ -1,5 +1,5 @@
 // Reads a server's bytes against the reply plan: forwards runs of frames untouched, looks inside the few that state depends on.
-import { releaseBytes } from "../transport/release-bytes.ts";
+import { RELEASE_BYTES_MIN, releaseBytes } from "../transport/release-bytes.ts";
 import { readErrorFields } from "../wire/backend-messages.ts";
 import { Backend, HEADER_BYTES, concatBytes, readInt32 } from "../wire/message-types.ts";
 import { Expect, Fate, type ReplyPlan } from "./reply-plan.ts";
@@ -14,7 +14,7 @@ const ERROR_PREFIX_MAX = 8_192;
  * what they are given here, for large chunks are released once they have been read: who needs bytes later copies them.
  */
 export interface ReplySink {
-  /** Bytes for the client: whole frames, or parts of one. */
+  /** Bytes for the client: whole frames, or parts of one. Fewer than `RELEASE_BYTES_MIN` stay as they are afterwards. */
   forward(bytes: Uint8Array): void;
 }
 
@@ -168,7 +168,10 @@ export class ReplyReader {
     this.#runStart = -1;
     if (end <= start) return;
     const chunk = this.#chunk;
-    this.sink?.forward(start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end));
+    if (start === 0 && end === chunk.length) this.sink?.forward(chunk);
+    // A short piece may be sent when the chunk has been released.
+    else if (end - start < RELEASE_BYTES_MIN) this.sink?.forward(chunk.slice(start, end));
+    else this.sink?.forward(chunk.subarray(start, end));
   }
 
   /** Moves the plan on; true when the client gets the frame. `end` is the frame's, or the chunk's if that comes first. */

@@ -8,8 +8,11 @@
 import type { Socket } from "bun";
 import { PoolError } from "../errors.ts";
 import type { Clock, Timer } from "../time/clock.ts";
+import { concatBytes } from "../wire/message-types.ts";
+import { RELEASE_BYTES_MIN } from "./release-bytes.ts";
 import { SendQueue } from "./send-queue.ts";
 import type { ByteSocket, SocketHandlers } from "./socket.ts";
+import type { GatheredSocket, WriteGatherer } from "./write-gatherer.ts";
 
 /** How long `end` waits for the peer to take the queue and to close its side; then the socket is destroyed. */
 const END_TIMEOUT_MS = 5000;
@@ -31,14 +34,17 @@ interface Handshake {
   reject(error: PoolError): void;
 }
 
-export class BunSocket implements ByteSocket {
+export class BunSocket implements ByteSocket, GatheredSocket {
   readonly #clock: Clock;
+  readonly #gatherer: WriteGatherer;
   /** Undefined until the connection stands. */
   #native: Native | undefined;
   #remoteAddress = "";
   #handlers: SocketHandlers | undefined;
   /** Arrived while paused or without handlers: TLS records of one read, a handshake's last segment, bytes before a reset. */
   #inbound: Uint8Array[] | undefined;
+  /** What was written in this turn of the event loop and goes out at its end; shorter than `RELEASE_BYTES_MIN`. */
+  #gathered: Uint8Array | undefined;
   /** There while something waits. */
   #outbound: SendQueue | undefined;
   #layer: Layer = "plain";
@@ -51,8 +57,9 @@ export class BunSocket implements ByteSocket {
   #endTimer: Timer | undefined;
   #handshake: Handshake | undefined;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, gatherer: WriteGatherer) {
     this.#clock = clock;
+    this.#gatherer = gatherer;
   }
 
   get remoteAddress(): string {
@@ -102,15 +109,27 @@ export class BunSocket implements ByteSocket {
 
   write(bytes: Uint8Array): void {
     if (this.#state !== "open" || this.#native === undefined || bytes.length === 0) return;
-    const sent = this.#outbound === undefined ? Math.max(0, this.#native.write(bytes)) : 0;
-    if (sent === bytes.length) return;
-    this.#outbound ??= new SendQueue();
-    this.#outbound.add(bytes, sent);
+    const gathered = this.#gathered;
+    if (gathered !== undefined && gathered.length + bytes.length < RELEASE_BYTES_MIN) {
+      this.#gathered = concatBytes([gathered, bytes]);
+      return;
+    }
+    this.sendGathered();
+    if (bytes.length < RELEASE_BYTES_MIN && this.#gatherer.add(this)) this.#gathered = bytes;
+    else this.#send(bytes);
+  }
+
+  sendGathered(): void {
+    const gathered = this.#gathered;
+    if (gathered === undefined) return;
+    this.#gathered = undefined;
+    this.#send(gathered);
   }
 
   end(): void {
     if (this.#state === "dead") this.#finish(this.#closeError);
     if (this.#state !== "open") return;
+    this.sendGathered();
     this.#state = "ending";
     this.#inbound = undefined;
     this.#endTimer = this.#clock.schedule(END_TIMEOUT_MS, () => this.destroy());
@@ -122,6 +141,7 @@ export class BunSocket implements ByteSocket {
 
   destroy(): void {
     if (this.#state === "closed") return;
+    this.sendGathered();
     this.#finish(undefined);
     this.#native?.terminate();
   }
@@ -137,6 +157,7 @@ export class BunSocket implements ByteSocket {
         sqlState: "08006",
       });
     }
+    this.sendGathered();
     // Bytes before the handshake are not encrypted and nobody must take them for bytes of the TLS stream.
     if (this.#inbound !== undefined || this.#outbound !== undefined) {
       this.destroy();
@@ -215,6 +236,7 @@ export class BunSocket implements ByteSocket {
     this.#state = "dead";
     this.#closeError = error;
     const hadQueue = this.#outbound !== undefined;
+    this.#gathered = undefined;
     this.#outbound = undefined;
     this.#deliverSoon();
     // Nobody may wait for a drain that can't come, and keep this socket paused meanwhile.
@@ -233,6 +255,13 @@ export class BunSocket implements ByteSocket {
 
   get #canDeliver(): boolean {
     return this.#handlers !== undefined && !this.#isPaused;
+  }
+
+  #send(bytes: Uint8Array): void {
+    const sent = this.#outbound === undefined ? Math.max(0, this.#native?.write(bytes) ?? 0) : 0;
+    if (sent === bytes.length) return;
+    this.#outbound ??= new SendQueue();
+    this.#outbound.add(bytes, sent);
   }
 
   #syncReading(): void {
@@ -286,6 +315,7 @@ export class BunSocket implements ByteSocket {
     this.#state = "closed";
     this.#closeError = error;
     this.#inbound = undefined;
+    this.#gathered = undefined;
     this.#outbound = undefined;
     this.#endTimer?.cancel();
     this.#reportSoon();

@@ -7,6 +7,7 @@ import type { Clock } from "../time/clock.ts";
 import { BunSocket, errorCode } from "./bun-socket.ts";
 import type { ByteSocket, HostAddress } from "./socket.ts";
 import type { Transport } from "./transport.ts";
+import { WriteGatherer } from "./write-gatherer.ts";
 
 /** PostgreSQL's protocol name in ALPN's wire form, a length byte before each name: Bun does not add it. */
 const ALPN_PROTOCOLS = "\x0apostgresql";
@@ -61,6 +62,7 @@ const TLS_HANDLERS: SocketHandler<BunSocket> = {
 
 export class BunTransport implements Transport {
   readonly #clock: Clock;
+  readonly #gatherer = new WriteGatherer();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -68,7 +70,7 @@ export class BunTransport implements Transport {
 
   connect(address: HostAddress, deadline: number): Promise<ByteSocket> {
     const { promise, resolve, reject } = Promise.withResolvers<ByteSocket>();
-    const owner = new BunSocket(this.#clock);
+    const owner = new BunSocket(this.#clock, this.#gatherer);
     let isLate = false;
     const timer = this.#clock.schedule(deadline - this.#clock.now(), () => {
       isLate = true;
@@ -164,7 +166,7 @@ export class BunTransport implements Transport {
     const socket: SocketHandler<BunSocket> = {
       ...PLAIN_HANDLERS,
       open: (native) => {
-        const owner = new BunSocket(this.#clock);
+        const owner = new BunSocket(this.#clock, this.#gatherer);
         native.data = owner;
         // Neighbours mostly come from one proxy: 10,000 idle ones then have one string.
         if (native.remoteAddress !== latestAddress) latestAddress = native.remoteAddress;

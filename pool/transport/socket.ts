@@ -11,7 +11,10 @@ export interface SocketHandlers {
 
 /** What a client's or a server's byte stream can do, whatever carries it. */
 export interface ByteChannel {
-  /** Sends at once what the kernel takes and queues a copy of the rest: the array is the caller's again. No-op once closed. */
+  /**
+   * Sends what the peer's side takes and queues a copy of the rest. An array of `RELEASE_BYTES_MIN` and more is the caller's again
+   * afterwards; a shorter one may be sent as late as the end of the event loop's turn and must stay as it is. No-op once closed.
+   */
   write(bytes: Uint8Array): void;
   /** Bytes written that the kernel has not taken yet. */
   readonly queuedBytes: number;

@@ -1,6 +1,7 @@
 // A server's bytes against the plan: what is forwarded, hidden or said by us.
 import { describe, expect, test } from "bun:test";
 import { Expect, Fate } from "#pool/exchange/reply-plan.ts";
+import { RELEASE_BYTES_MIN, releaseBytes } from "#pool/transport/release-bytes.ts";
 import { concatBytes } from "#pool/wire/message-types.ts";
 import { describeReplies, server } from "#test/support/wire-frames.ts";
 import { ReaderBench } from "./reader-bench.ts";
@@ -26,6 +27,27 @@ describe("forwarding", () => {
       calls: 1,
       left: 0,
     });
+  });
+
+  test("a short piece of a chunk outlives it, for it may be sent when the chunk has been released", () => {
+    const { plan, reader } = new ReaderBench();
+    const pieces: Uint8Array[] = [];
+    reader.sink = { forward: (bytes) => pieces.push(bytes) };
+    plan.expect(Expect.DESCRIBE);
+    plan.expect(Expect.EXECUTE, Fate.HIDE_ALL);
+    plan.expect(Expect.SYNC);
+    const chunk = concatBytes([
+      server.rowDescription("a"),
+      server.dataRow("x".repeat(RELEASE_BYTES_MIN)),
+      server.commandComplete("SELECT 1"),
+      server.ready("I"),
+    ]);
+
+    reader.receive(chunk);
+    releaseBytes(chunk);
+
+    expect(chunk.length).toBe(0);
+    expect(describeReplies(concatBytes(pieces))).toEqual(["T", "Z I"]);
   });
 
   test("a row larger than a chunk is passed on as it comes", () => {

@@ -314,3 +314,42 @@ test("a peer that never closes its side is cut off at the end's deadline, not be
   listener.stop();
   expect([recorder.closes, fakeClock.timerCount]).toEqual([["orderly"], 0]);
 });
+
+test("what many sockets write in one turn arrives whole and in order, whatever follows it on the same socket", async () => {
+  const { listener, next } = listen();
+  const peers: { socket: ByteSocket; received: string[]; recorder: Recorder }[] = [];
+  for (let i = 0; i < 12; i++) {
+    const [client, server] = await Promise.all([
+      transport.connect(listener.address, soon()),
+      next(),
+    ]);
+    cleanups.push(() => client.destroy());
+    Recorder.on(client);
+    const recorder = new Recorder();
+    const received: string[] = [];
+    server.setHandlers({
+      data: (bytes) => received.push(Buffer.from(bytes).toString()),
+      drain: () => {},
+      close: (error) => recorder.close(error),
+    });
+    peers.push({ socket: client, received, recorder });
+  }
+  let expected = "";
+  // Small ones alone, small before large and behind it, and so many small ones that they no longer wait.
+  for (const sizes of [[3], [3, 5], [3, 5000, 4], [1500, 1500, 1500, 1500], [4095, 1], [4096]]) {
+    for (let turn = 0; turn < 4; turn++) {
+      const texts = sizes.map((size, i) => `${i}`.repeat(size));
+      expected += texts.join("");
+      for (const { socket } of peers) for (const text of texts) socket.write(Buffer.from(text));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+  // The last words before an orderly end.
+  for (const { socket } of peers) {
+    socket.write(Buffer.from("bye"));
+    socket.end();
+  }
+  await Promise.all(peers.map(({ recorder }) => recorder.closed));
+
+  for (const { received } of peers) expect(received.join("") === `${expected}bye`).toBe(true);
+});
