@@ -26,6 +26,7 @@ import { type WireDoor, openWireDoor } from "./postgres/wire-door.ts";
 import { CancelRegistry } from "./session/cancel-registry.ts";
 import { ClientCensus } from "./session/client-census.ts";
 import type { GatewayContext } from "./session/gateway-context.ts";
+import { RepeatedTexts } from "./session/repeated-texts.ts";
 import { closeSessions, sweepIdleSessions } from "./session/session-sweep.ts";
 import { toMonitorLogin, toProfiles } from "./startup-profiles.ts";
 import type { Logger } from "./telemetry/logger.ts";
@@ -107,6 +108,9 @@ function toContext(options: GatewayOptions, parts: Parts): GatewayContext {
     authenticator: toAuthenticator(config, profiles, transport, clock),
     environment,
     greetings: new Greetings(environment),
+    repeatedTexts: new RepeatedTexts(config.http.prepare_threshold, (text) =>
+      environment.classifier.classify(text),
+    ),
     tokens: new TokenCodec({
       keys: config.tokens.keys.map((key) => new TextEncoder().encode(key.reveal())),
       wallNow: () => clock.wallNow(),

@@ -12,6 +12,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { CancelRegistry } from "./cancel-registry.ts";
 import type { ClientCensus } from "./client-census.ts";
 import type { ClientSession } from "./client-session.ts";
+import type { RepeatedTexts } from "./repeated-texts.ts";
 
 export interface GatewayContext {
   readonly config: Config;
@@ -24,6 +25,8 @@ export interface GatewayContext {
   readonly clients: ClientCensus;
   /** Those of the wire and WebSocket doors. */
   readonly sessions: Set<ClientSession>;
+  /** Which queries of HTTP requests are worth preparing. */
+  readonly repeatedTexts: RepeatedTexts;
   /** By profile name. */
   readonly profiles: ReadonlyMap<string, StartupProfile>;
   /** By the database's configured name. */

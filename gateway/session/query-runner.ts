@@ -89,6 +89,11 @@ export async function runQueries(
   };
 }
 
+/** A request has at most one. */
+const STATEMENT_NAME = "s";
+
+const COMMIT = { text: "COMMIT", params: [] };
+
 /** What the caller's token comes to. */
 interface Asked {
   readonly identity: RelayIdentity;
@@ -181,10 +186,40 @@ async function refusalOfBatch(
   return undefined;
 }
 
-function exchanged(
+/**
+ * A single statement that comes often is prepared under a name, which all requests share on a server connection. The caller knows nothing
+ * of that: where the kept plan does not fit any more, it has not begun to run, and runs once again without a name.
+ */
+async function exchanged(
   context: GatewayContext,
   request: QueryRequest,
   asked: Asked,
+): Promise<ExchangeAnswer> {
+  const [statement] = request.statements;
+  const isPrepared =
+    request.transaction === undefined &&
+    asked.identity.profile.isTrusted &&
+    statement !== undefined &&
+    context.repeatedTexts.isFrequent(statement.text);
+  const answer = await exchangedOnce(context, request, asked, isPrepared);
+  return isPrepared && isPlanOutdated(answer.error)
+    ? exchangedOnce(context, request, asked, false)
+    : answer;
+}
+
+/** After ALTER TABLE a kept plan may have another result; and a function may have deallocated all statements, ours among them. */
+function isPlanOutdated(error: ServerError | undefined): boolean {
+  return (
+    (error?.code === "0A000" && error.routine === "RevalidateCachedQuery") ||
+    (error?.code === "26000" && error.routine === "FetchPreparedStatement")
+  );
+}
+
+function exchangedOnce(
+  context: GatewayContext,
+  request: QueryRequest,
+  asked: Asked,
+  isPrepared: boolean,
 ): Promise<ExchangeAnswer> {
   const { statements, transaction, client, clientWatch, responseBytesMax, shapes, brackets } =
     request;
@@ -202,11 +237,15 @@ function exchanged(
     formats: transaction === undefined ? formats : [undefined, ...formats, undefined],
     opening: brackets[0],
   });
-  const messages = statements.map(({ text, params }) => encodeStatement(text, params));
-  if (transaction === undefined) return exchange.run([messages]);
+  if (transaction === undefined) {
+    const name = isPrepared ? STATEMENT_NAME : "";
+    return exchange.run([
+      statements.map(({ text, params }) => encodeStatement({ name, text, params })),
+    ]);
+  }
   // Two Syncs, one write: after an error COMMIT still runs, as a rollback, and leaves nothing to be done.
-  const start = encodeStatement(startText(transaction), []);
-  return exchange.run([[start, ...messages], [encodeStatement("COMMIT", [])]]);
+  const texts = [{ text: startText(transaction), params: [] }, ...statements];
+  return exchange.run([texts.map(encodeStatement), [encodeStatement(COMMIT)]]);
 }
 
 function unasked(request: QueryRequest, error: ServerError | undefined): ExchangeAnswer {

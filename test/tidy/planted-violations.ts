@@ -56,7 +56,6 @@ const PACKAGES = [
 
 const HOMES: Readonly<Record<string, readonly string[]>> = {
   jose: ["auth/jwt"],
-  "pg-protocol": ["pool/wire"],
   "libpg-query": ["pool/wire"],
   elysia: ["gateway/config"],
   "@elysiajs/openapi": ["gateway/config"],
@@ -151,8 +150,6 @@ export const BOUNDARIES: readonly Plant[] = [
 
   // A package has one home.
   ...PACKAGES.flatMap(packagePlants),
-  imports("gateway/postgres", "pg-protocol/dist/parser.js"),
-  allows("pool/wire", "pg-protocol/dist/parser.js"),
   allows("auth/jwt", "jose/jwt/verify"),
   allows("gateway/config", "@sinclair/typebox/value"),
   allows("pool/wire", "node:crypto"),

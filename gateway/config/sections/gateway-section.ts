@@ -159,6 +159,13 @@ export const httpSection = table(
       minimum: KB,
       maximum: GB,
     }),
+    prepare_threshold: integer({
+      description:
+        "A query that comes for the so many-th time by /sql or /v1/query, alone in its request and under a trusted profile, is a prepared statement on the server connections from then on, with PostgreSQL's choice of a generic plan. 0: none ever is.",
+      default: 5,
+      minimum: 0,
+      maximum: 1_000_000,
+    }),
     max_header_size: byteSize({
       description: "Longest header block of a request; a longer one is answered 431.",
       default: "64KB",

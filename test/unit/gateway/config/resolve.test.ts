@@ -146,6 +146,7 @@ describe("a configuration that is right", () => {
         trusted_proxies: [],
         max_request_body: 16 * 1024 ** 2,
         max_response_body: 64 * 1024 ** 2,
+        prepare_threshold: 5,
         max_header_size: 64 * 1024,
         max_ws_message: 64 * 1024 ** 2,
       },

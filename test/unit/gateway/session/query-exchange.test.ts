@@ -57,7 +57,7 @@ function started(texts: readonly string[], textMs = 0) {
     formats: texts.map(() => RAW),
     opening: "",
   });
-  const answer = exchange.run([texts.map((text) => encodeStatement(text, []))]);
+  const answer = exchange.run([texts.map((text) => encodeStatement({ text, params: [] }))]);
   return { bench, classifier, client, answer, signalsAsked: () => signalsAsked };
 }
 

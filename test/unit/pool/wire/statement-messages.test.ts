@@ -22,17 +22,15 @@ function framesOf(bytes: Uint8Array): { type: string; bytes: Uint8Array }[] {
 }
 
 test("a statement is one Parse, Bind, Describe and Execute of the unnamed statement and portal", () => {
-  const frames = framesOf(encodeStatement("select $1, $2", ["é", null]));
+  const frames = framesOf(encodeStatement({ text: "select $1, $2", params: ["é", null] }));
 
   expect(frames.map(({ type }) => type)).toEqual(["P", "B", "D", "E"]);
   const [parse, bind, describe, execute] = frames.map(({ bytes }) => bytes);
   expect(readParse(parse ?? new Uint8Array())).toMatchObject({ name: "", text: "select $1, $2" });
   expect(readBind(bind ?? new Uint8Array())).toMatchObject({ statement: "" });
-  // Two text formats, two values of which the second is NULL, one result format: text.
+  // No format, so all are text; two values of which the second is NULL; no result format.
   expect(bind?.subarray(7)).toEqual(
-    new Uint8Array([
-      0, 2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 2, 0xc3, 0xa9, 255, 255, 255, 255, 0, 1, 0, 0,
-    ]),
+    new Uint8Array([0, 0, 0, 2, 0, 0, 0, 2, 0xc3, 0xa9, 255, 255, 255, 255, 0, 0]),
   );
   expect(describe).toEqual(new Uint8Array([0x44, 0, 0, 0, 6, 0x50, 0]));
   expect(execute).toEqual(new Uint8Array([0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0]));
@@ -41,7 +39,19 @@ test("a statement is one Parse, Bind, Describe and Execute of the unnamed statem
 test("the most parameters that Bind can count are counted right", () => {
   const params = Array.from({ length: PARAMETERS_MAX }, () => null);
 
-  const bind = framesOf(encodeStatement("select", params))[1]?.bytes ?? new Uint8Array();
+  const bind = framesOf(encodeStatement({ text: "select", params }))[1]?.bytes ?? new Uint8Array();
 
-  expect(bind.subarray(7, 9)).toEqual(new Uint8Array([255, 255]));
+  expect(bind.subarray(9, 11)).toEqual(new Uint8Array([255, 255]));
+});
+
+test("under a name, Parse makes the statement and Bind uses it, and nothing else changes", () => {
+  const message = { text: "select $1", params: ["1", ""] };
+  const unnamed = framesOf(encodeStatement(message));
+  const named = framesOf(encodeStatement({ ...message, name: "s1" }));
+  const [parse, bind, ...rest] = named.map(({ bytes }) => bytes);
+
+  expect(readParse(parse ?? new Uint8Array())).toMatchObject({ name: "s1", text: "select $1" });
+  expect(readBind(bind ?? new Uint8Array())).toMatchObject({ statement: "s1" });
+  expect(bind?.subarray(9)).toEqual(unnamed[1]?.bytes.subarray(7));
+  expect(rest).toEqual(unnamed.slice(2).map(({ bytes }) => bytes));
 });
