@@ -115,7 +115,7 @@ export class BunSocket implements ByteSocket, GatheredSocket {
       return;
     }
     this.sendGathered();
-    if (bytes.length < RELEASE_BYTES_MIN && this.#gatherer.add(this)) this.#gathered = bytes;
+    if (this.#shouldGather(bytes)) this.#gathered = bytes;
     else this.#send(bytes);
   }
 
@@ -255,6 +255,12 @@ export class BunSocket implements ByteSocket, GatheredSocket {
 
   get #canDeliver(): boolean {
     return this.#handlers !== undefined && !this.#isPaused;
+  }
+
+  /** Not behind a queue: it has no write to save, and `queuedBytes` must count at once what waits there. */
+  #shouldGather(bytes: Uint8Array): boolean {
+    const isSmall = bytes.length < RELEASE_BYTES_MIN;
+    return isSmall && this.#outbound === undefined && this.#gatherer.add(this);
   }
 
   #send(bytes: Uint8Array): void {

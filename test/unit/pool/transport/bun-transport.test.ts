@@ -138,24 +138,36 @@ test("who ends a socket that broke while paused is told, without what was not re
   expect([right.text, right.closes.length]).toEqual(["", 1]);
 });
 
-test("a slow reader fills a queue of exact size, which drains once and completely", async () => {
-  const [client, server] = await pair();
-  const left = Recorder.on(client);
-  server.pause();
-  const right = Recorder.on(server);
-  const piece = new Uint8Array(10_000_000);
-  client.write(piece);
-  const queued = client.queuedBytes;
-  client.write(new Uint8Array(5));
-  expect(queued).toBeGreaterThan(0);
-  expect(queued).toBeLessThan(piece.length);
-  expect(client.queuedBytes).toBe(queued + 5);
+test.each([
+  ["sent at once", 1],
+  ["gathered", 40],
+])(
+  "with small writes %s, a slow reader fills a queue of exact size, which drains once and completely",
+  async (_, before) => {
+    // So many writes in one turn make small ones of the next turns wait for the end of theirs, and 16 turns undo that.
+    const [other] = await pair();
+    for (let turn = 0; turn < 20; turn++) {
+      for (let i = 0; i < before; i++) other.write(new Uint8Array(1));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const [client, server] = await pair();
+    const left = Recorder.on(client);
+    server.pause();
+    const right = Recorder.on(server);
+    const piece = new Uint8Array(10_000_000);
+    client.write(piece);
+    const queued = client.queuedBytes;
+    client.write(new Uint8Array(5));
+    expect(queued).toBeGreaterThan(0);
+    expect(queued).toBeLessThan(piece.length);
+    expect(client.queuedBytes).toBe(queued + 5);
 
-  server.resume();
-  await right.until(() => right.size === piece.length + 5);
-  await left.until(() => left.drains > 0);
-  expect([left.drains, client.queuedBytes]).toEqual([1, 0]);
-});
+    server.resume();
+    await right.until(() => right.size === piece.length + 5);
+    await left.until(() => left.drains > 0);
+    expect([left.drains, client.queuedBytes]).toEqual([1, 0]);
+  },
+);
 
 test("end sends the queue before it closes", async () => {
   const [client, server] = await pair();
