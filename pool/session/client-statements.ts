@@ -1,5 +1,6 @@
 // The prepared statements of one client session, by the client's own names: they follow it from server to server.
 import type { StatementClass } from "../sql/statement-class.ts";
+import { isRange } from "../wire/message-types.ts";
 import { NO_PARAMETERS, type ParameterSet, parseContext } from "./startup-parameters.ts";
 import type { RegisteredStatement, StatementRegistry } from "./statement-registry.ts";
 
@@ -111,6 +112,16 @@ export class ClientStatements {
     this.#unnamedChangedIn = this.#segment;
   }
 
+  /**
+   * A copy of the Parse message in `chunk` from the query text on: the chunk may be much larger and must not be kept alive. Drivers that
+   * do not name their statements parse the same text over and over, and share the copy that is there.
+   */
+  unnamedTail(chunk: Uint8Array, start: number, end: number): Uint8Array {
+    const before = this.#unnamed?.tail;
+    const isSame = before !== undefined && isRange(before, chunk, start, end);
+    return isSame ? before : chunk.slice(start, end);
+  }
+
   /** The name must be free. */
   add(statement: ClientStatement): void {
     this.#named ??= new Map();
@@ -119,13 +130,20 @@ export class ClientStatements {
     this.#changed(statement.name);
   }
 
-  /** Makes a named statement that servers share under one name with all who agree on what its text means. */
-  share(name: string, statementClass: StatementClass, tail: Uint8Array): ClientStatement {
+  /**
+   * Makes a named statement that servers share under one name with all who agree on what its text means; the Parse message's tail is in
+   * `source` from `start` to `end`.
+   */
+  share(
+    name: string,
+    statementClass: StatementClass,
+    source: Uint8Array,
+    start: number = 0,
+    end: number = source.length,
+  ): ClientStatement {
     this.#context ??= parseContext(this.#parameters);
-    const registered = this.#registry.acquire(
-      tail,
-      this.#isIsolated ? `isolated ${++isolatedStatements}` : this.#context,
-    );
+    const context = this.#isIsolated ? `isolated ${++isolatedStatements}` : this.#context;
+    const registered = this.#registry.acquire(source, start, end, context);
     return {
       name,
       class: statementClass,

@@ -1,6 +1,6 @@
 // Reads one frontend message into an operation and keeps the client's view of its prepared statements in step.
 import type { PoolMode, StartupProfile } from "../connections/startup-profile.ts";
-import type { StatementClassifier } from "../sql/statement-classifier.ts";
+import type { StatementClassifier, TextFacts } from "../sql/statement-classifier.ts";
 import { type StatementClass, UNKNOWN_CLASS } from "../sql/statement-class.ts";
 import { encodeErrorResponse } from "../wire/backend-messages.ts";
 import {
@@ -30,10 +30,6 @@ function noSuchStatement(name: string): Operation {
       : `prepared statement "${shown(name)}" does not exist`;
   return failing("26000", message);
 }
-
-/** Also a set_config(…, true), and for good measure any other. */
-const LOCAL_SETTING = /\bset\s+local\b|\bset_config\b/i;
-const RESET_ALL = /\breset\s+all\b/i;
 
 const TOO_MANY_STATEMENTS: Operation = {
   kind: "fail",
@@ -190,12 +186,12 @@ export class OperationReader {
   }
 
   #query(chunk: Uint8Array, start: number, end: number): Operation {
-    const text = readQuery(chunk, start, end);
-    if (text === undefined) return this.#queryOf(chunk, start, end, undefined, false);
-    const statementClass = this.#classifier.classify(text);
-    const resetsAll = statementClass.pin !== undefined && RESET_ALL.test(text);
-    const query = this.#queryOf(chunk, start, end, statementClass, resetsAll);
-    this.#noteLocalSetting(text, statementClass);
+    const textEnd = readQuery(chunk, start, end);
+    if (textEnd === undefined) return this.#queryOf(chunk, start, end, undefined, false);
+    const facts = this.#classifier.read(chunk, start + HEADER_BYTES, textEnd);
+    const resetsAll = facts.class.pin !== undefined && facts.resetsAll;
+    const query = this.#queryOf(chunk, start, end, facts.class, resetsAll);
+    this.#noteLocalSetting(facts);
     return query;
   }
 
@@ -224,23 +220,21 @@ export class OperationReader {
   }
 
   /** SET LOCAL ends with its transaction, but what is parsed inside keeps what it meant there. */
-  #noteLocalSetting(text: string, { access }: StatementClass): void {
-    if (access !== "read" && LOCAL_SETTING.test(text)) this.#statements.isolate();
+  #noteLocalSetting(facts: TextFacts): void {
+    if (facts.maySetLocally && facts.class.access !== "read") this.#statements.isolate();
   }
 
   #parse(chunk: Uint8Array, start: number, end: number): ReadResult {
     const message = readParse(chunk, start, end);
     if (message === undefined) return malformed();
-    const { name, text, tailOffset } = message;
-    const statementClass = this.#classifier.classify(text);
-    // A copy: the chunk may be much larger and must not be kept alive.
-    const tail = chunk.slice(tailOffset, end);
-    this.#noteLocalSetting(text, statementClass);
+    const { name, tailOffset, textEnd } = message;
+    const facts = this.#classifier.read(chunk, tailOffset, textEnd);
+    this.#noteLocalSetting(facts);
     if (name === "") {
       const statement: ClientStatement = {
         name,
-        class: statementClass,
-        tail,
+        class: facts.class,
+        tail: this.#statements.unnamedTail(chunk, tailOffset, end),
         registered: undefined,
         ownServerName: undefined,
       };
@@ -250,7 +244,7 @@ export class OperationReader {
     if (this.#statements.isUncertain(name)) return "wait";
     if (this.#statements.get(name) !== undefined) return alreadyExists(name);
     if (this.#statements.isFull) return TOO_MANY_STATEMENTS;
-    const statement = this.#statements.share(name, statementClass, tail);
+    const statement = this.#statements.share(name, facts.class, chunk, tailOffset, end);
     this.#statements.add(statement);
     return { kind: "parse", chunk, start, end, statement };
   }

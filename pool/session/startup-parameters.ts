@@ -138,5 +138,6 @@ function literal(value: string): string {
  * '2024-01-02'::timestamptz when it parses. Statements are shared only between sessions that agree on every setting but their name.
  */
 export function parseContext({ entries }: ParameterSet): string {
+  if (entries.size === 0) return "[]";
   return JSON.stringify([...entries].filter(([name]) => name !== "application_name"));
 }

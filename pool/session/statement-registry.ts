@@ -1,5 +1,6 @@
 // One name for one statement text and its parameter types, whichever clients prepared it and under whatever names.
-import { latin1 } from "../wire/frontend-messages.ts";
+import { type ByteHash, hashBytes } from "../wire/byte-hash.ts";
+import { isRange } from "../wire/message-types.ts";
 
 export interface RegisteredStatement {
   readonly id: number;
@@ -11,7 +12,9 @@ export interface RegisteredStatement {
 
 interface Entry {
   readonly statement: RegisteredStatement;
-  readonly key: string;
+  /** What else the text's meaning depends on. */
+  readonly context: string;
+  readonly hash: number;
   /** Client sessions that have it prepared. */
   clients: number;
 }
@@ -25,37 +28,43 @@ const UNUSED_ENTRIES_MAX = 10_000;
 const UNUSED_BYTES_MAX = 16_777_216;
 
 export class StatementRegistry {
-  readonly #byKey = new Map<string, Entry>();
+  /** By the hash of the text and its types; nearly always one. */
+  readonly #byHash = new Map<number, Entry[]>();
   readonly #byId = new Map<number, Entry>();
   /** Entries without clients, the longest unused first. */
   readonly #unused = new Set<Entry>();
   #unusedBytes = 0;
   #lastId = 0;
   readonly #unusedMax: number;
+  readonly #hash: ByteHash;
 
-  constructor(unusedEntriesMax: number = UNUSED_ENTRIES_MAX) {
+  constructor(unusedEntriesMax: number = UNUSED_ENTRIES_MAX, hash: ByteHash = hashBytes) {
     this.#unusedMax = unusedEntriesMax;
+    this.#hash = hash;
   }
 
   get size(): number {
-    return this.#byKey.size;
+    return this.#byId.size;
   }
 
   /**
-   * Counts one client; `release` takes it back. `tail` is copied when it is new. `context`: what else the text's meaning depends on, so
-   * that equal texts of different contexts are different statements.
+   * Counts one client of the Parse message's tail in `source` from `start` to `end`; `release` takes it back. The tail is copied when it
+   * is new. `context`: what else the text's meaning depends on, so that equal texts of different contexts are different statements.
    */
-  acquire(tail: Uint8Array, context: string = ""): RegisteredStatement {
-    const key = `${context}\0${latin1(tail, 0, tail.length)}`;
-    let entry = this.#byKey.get(key);
-    if (entry === undefined) {
-      const id = ++this.#lastId;
-      const serverName = new TextEncoder().encode(`${SERVER_NAME_PREFIX}${id}`);
-      entry = { statement: { id, serverName, tail: tail.slice() }, key, clients: 0 };
-      this.#byKey.set(key, entry);
-      this.#byId.set(id, entry);
-    }
-    if (this.#unused.delete(entry)) this.#unusedBytes -= tail.length;
+  acquire(
+    source: Uint8Array,
+    start: number = 0,
+    end: number = source.length,
+    context: string = "",
+  ): RegisteredStatement {
+    const hash = this.#hash(source, start, end);
+    const entry =
+      this.#byHash
+        .get(hash)
+        ?.find(
+          (one) => one.context === context && isRange(one.statement.tail, source, start, end),
+        ) ?? this.#add(source.slice(start, end), context, hash);
+    if (this.#unused.delete(entry)) this.#unusedBytes -= end - start;
     entry.clients++;
     return entry.statement;
   }
@@ -71,8 +80,25 @@ export class StatementRegistry {
       if (this.#unused.size <= this.#unusedMax && this.#unusedBytes <= UNUSED_BYTES_MAX) return;
       this.#unused.delete(oldest);
       this.#unusedBytes -= oldest.statement.tail.length;
-      this.#byKey.delete(oldest.key);
-      this.#byId.delete(oldest.statement.id);
+      this.#remove(oldest);
     }
+  }
+
+  #add(tail: Uint8Array, context: string, hash: number): Entry {
+    const id = ++this.#lastId;
+    const serverName = new TextEncoder().encode(`${SERVER_NAME_PREFIX}${id}`);
+    const entry = { statement: { id, serverName, tail }, context, hash, clients: 0 };
+    const same = this.#byHash.get(hash);
+    if (same === undefined) this.#byHash.set(hash, [entry]);
+    else same.push(entry);
+    this.#byId.set(id, entry);
+    return entry;
+  }
+
+  #remove(entry: Entry): void {
+    this.#byId.delete(entry.statement.id);
+    const others = this.#byHash.get(entry.hash)?.filter((one) => one !== entry) ?? [];
+    if (others.length === 0) this.#byHash.delete(entry.hash);
+    else this.#byHash.set(entry.hash, others);
   }
 }

@@ -1,7 +1,8 @@
 // Writes what concerns prepared statements: makes sure that the server has the ones a client uses, under the names they have there.
 import type { BackendConnection } from "../backend/backend-connection.ts";
 import type { OutputBatch } from "../backend/output-batch.ts";
-import { Expect, Fate } from "../exchange/reply-plan.ts";
+import type { BackendStatements } from "../backend/backend-statements.ts";
+import { Expect, Fate, type ReplyHook } from "../exchange/reply-plan.ts";
 import {
   CLOSE_COMPLETE_FRAME,
   PARSE_COMPLETE_FRAME,
@@ -169,13 +170,8 @@ export class StatementWriter {
   #parseUnnamed(statement: ClientStatement, fate: number, message: Span | undefined): void {
     const { plan, statements, segment } = this.#backend;
     const change = statements.unnamedSent(statement, segment);
-    plan.expect(Expect.PARSE, fate, {
-      completed: () => statements.unnamedAnswered(change, true),
-      failed: () => {
-        statements.unnamedAnswered(change, false);
-        if (fate === Fate.FORWARD) this.#clientStatements.undoParse(statement);
-      },
-    });
+    const owner = fate === Fate.FORWARD ? this.#clientStatements : undefined;
+    plan.expect(Expect.PARSE, fate, new UnnamedParse(statements, change, statement, owner));
     if (message !== undefined) this.#add(message);
     else this.#batch.add(encodeParse(UNNAMED, statement.tail ?? UNNAMED));
   }
@@ -200,5 +196,35 @@ export class StatementWriter {
     if (statement.tail === undefined) return undefined;
     this.#parseUnnamed(statement, Fate.HIDE_SUCCESS, undefined);
     return UNNAMED;
+  }
+}
+
+/** Of most of the Parses there are: an object, where closures would be three. */
+class UnnamedParse implements ReplyHook {
+  readonly #statements: BackendStatements;
+  readonly #change: number;
+  readonly #statement: ClientStatement;
+  /** Undefined when the client has not asked for it. */
+  readonly #owner: ClientStatements | undefined;
+
+  constructor(
+    statements: BackendStatements,
+    change: number,
+    statement: ClientStatement,
+    owner: ClientStatements | undefined,
+  ) {
+    this.#statements = statements;
+    this.#change = change;
+    this.#statement = statement;
+    this.#owner = owner;
+  }
+
+  completed(): void {
+    this.#statements.unnamedAnswered(this.#change, true);
+  }
+
+  failed(): void {
+    this.#statements.unnamedAnswered(this.#change, false);
+    this.#owner?.undoParse(this.#statement);
   }
 }

@@ -6,6 +6,7 @@ import { type StatementClass, UNKNOWN_CLASS } from "./statement-class.ts";
 import { effectOf, type StatementEffect } from "./statement-effect.ts";
 import { statementParser } from "./statement-parser.ts";
 import type { Statement } from "./syntax-tree.ts";
+import { TextTable } from "./text-table.ts";
 import { scanTokens, type TokenScan, WRITING_KEYWORDS } from "./token-scan.ts";
 
 export { loadStatementParser } from "./statement-parser.ts";
@@ -20,27 +21,37 @@ const PARSED_LENGTH_MAX = 65_536;
 const SCANNED_LENGTH_MAX = 2_097_152;
 
 /** Longer texts are rarely sent twice: they hold values, not parameters. */
-const CACHED_LENGTH_MAX = 4_096;
+const CACHED_BYTES_MAX = 4_096;
 
 const CACHE_ENTRIES_MAX = 10_000;
 
-/** All cached texts together, in characters: 10,000 usual ones, and a bound of 16 MB on hostile ones. */
-const CACHED_LENGTH_TOTAL_MAX = 8_000_000;
+/** All cached texts together: 10,000 usual ones, and a bound on hostile ones. */
+const CACHED_BYTES_TOTAL_MAX = 8_000_000;
+
+/** The class of a text, and what else its words tell. Frozen, and shared as the class is. */
+export interface TextFacts {
+  readonly class: StatementClass;
+  /** SET LOCAL or set_config occurs in it, of which the latter may be for the transaction only. */
+  readonly maySetLocally: boolean;
+  /** RESET ALL occurs in it. */
+  readonly resetsAll: boolean;
+}
+
+const LOCAL_SETTING = /\bset\s+local\b|\bset_config\b/i;
+const RESET_ALL = /\breset\s+all\b/i;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 export class StatementClassifier {
-  /**
-   * Two generations: what is used moves to the young one, and when that has half of the allowance the old one goes. A hit then costs one
-   * lookup, where an exact order of use costs two changes of the map.
-   */
-  #young = new Map<string, StatementClass>();
-  #old = new Map<string, StatementClass>();
-  readonly #generationEntriesMax: number;
-  /** Characters of the young generation's texts. */
-  #youngLength = 0;
+  readonly #cache: TextTable<TextFacts>;
+  // The text at hand, in UTF-8 and masked. A character of JavaScript's has at most three bytes.
+  readonly #encoded = new Uint8Array(3 * CACHED_BYTES_MAX);
+  readonly #masked = new Uint8Array(CACHED_BYTES_MAX);
 
   constructor(options: { readonly cacheEntriesMax?: number } = {}) {
     const entriesMax = options.cacheEntriesMax ?? CACHE_ENTRIES_MAX;
-    this.#generationEntriesMax = Math.ceil(entriesMax / 2);
+    this.#cache = new TextTable({ entriesMax, bytesMax: CACHED_BYTES_TOTAL_MAX });
   }
 
   /**
@@ -48,36 +59,53 @@ export class StatementClassifier {
    * standard_conforming_strings = on. Throws a programmer error before `loadStatementParser` is through.
    */
   classify(text: string): StatementClass {
-    const isShort = text.length <= CACHED_LENGTH_MAX;
-    const key = (isShort ? maskLiterals(text) : undefined) ?? text;
-    const cached = this.#young.get(key) ?? this.#promoted(key);
-    if (cached !== undefined) return cached;
-    const { verdict, isLasting } = decide(text);
-    const result = Object.freeze(verdict);
-    // A text may be refused for a value in it, which the key does not show.
-    const isOfKey = key === text || result.pin !== "unparsed";
-    if (isLasting && isShort && isOfKey) this.#remember(key, result);
-    return result;
+    if (text.length > CACHED_BYTES_MAX) return Object.freeze(decide(text).verdict);
+    const { written } = encoder.encodeInto(text, this.#encoded);
+    return this.read(this.#encoded, 0, written).class;
   }
 
-  #promoted(key: string): StatementClass | undefined {
-    const cached = this.#old.get(key);
-    if (cached !== undefined) this.#remember(key, cached);
-    return cached;
-  }
-
-  #remember(key: string, result: StatementClass): void {
-    const isFull =
-      this.#young.size >= this.#generationEntriesMax ||
-      this.#youngLength + key.length > CACHED_LENGTH_TOTAL_MAX / 2;
-    if (isFull) {
-      this.#old = this.#young;
-      this.#young = new Map();
-      this.#youngLength = 0;
+  /** As `classify`, for the UTF-8 text in `source` from `start` to `end`. */
+  read(source: Uint8Array, start: number, end: number): TextFacts {
+    if (end - start > CACHED_BYTES_MAX) {
+      const text = decode(source, start, end);
+      return factsOf(decide(text).verdict, text);
     }
-    this.#young.set(key, result);
-    this.#youngLength += key.length;
+    const maskedLength = maskLiterals(source, start, end, this.#masked);
+    if (maskedLength < 0) return this.#factsOfKey(source, start, end, source, start, end);
+    return this.#factsOfKey(this.#masked, 0, maskedLength, source, start, end);
   }
+
+  #factsOfKey(
+    key: Uint8Array,
+    keyStart: number,
+    keyEnd: number,
+    source: Uint8Array,
+    start: number,
+    end: number,
+  ): TextFacts {
+    const known = this.#cache.find(key, keyStart, keyEnd);
+    if (known !== undefined) return known;
+    const text = decode(source, start, end);
+    const keyText = decode(key, keyStart, keyEnd);
+    const { verdict, isLasting } = decide(text);
+    const facts = factsOf(verdict, keyText);
+    // A text may be refused for a value in it, which the key does not show.
+    const isOfKey = keyText === text || verdict.pin !== "unparsed";
+    if (isLasting && isOfKey) this.#cache.keep(key, keyStart, keyEnd, facts);
+    return facts;
+  }
+}
+
+function decode(bytes: Uint8Array, start: number, end: number): string {
+  return decoder.decode(bytes.subarray(start, end));
+}
+
+function factsOf(verdict: StatementClass, words: string): TextFacts {
+  return Object.freeze({
+    class: Object.freeze(verdict),
+    maySetLocally: LOCAL_SETTING.test(words),
+    resetsAll: RESET_ALL.test(words),
+  });
 }
 
 interface Decision {

@@ -5,7 +5,8 @@ const encoder = new TextEncoder();
 
 /** Index of the NUL that ends the string at `from`, or -1 when the message ends first. */
 function endOfString(chunk: Uint8Array, from: number, end: number): number {
-  const at = chunk.indexOf(0, from);
+  // Most names are empty.
+  const at = chunk[from] === 0 ? from : chunk.indexOf(0, from);
   return at < end ? at : -1;
 }
 
@@ -14,28 +15,24 @@ export function latin1(bytes: Uint8Array, from: number, to: number): string {
   return from === to ? "" : Buffer.prototype.toString.call(bytes, "latin1", from, to);
 }
 
-function utf8(bytes: Uint8Array, from: number, to: number): string {
-  return Buffer.prototype.toString.call(bytes, "utf8", from, to);
-}
-
 // Each reads the whole message that lies in `chunk` from `start` to `end`; offsets are the chunk's. Undefined: it is malformed.
 
-/** Query: the text. */
+/** Query: where its text ends, which begins behind the header. */
 export function readQuery(
   chunk: Uint8Array,
   start: number = 0,
   end: number = chunk.length,
-): string | undefined {
+): number | undefined {
   const textEnd = endOfString(chunk, start + HEADER_BYTES, end);
-  return textEnd === end - 1 ? utf8(chunk, start + HEADER_BYTES, textEnd) : undefined;
+  return textEnd === end - 1 ? textEnd : undefined;
 }
 
 export interface ParseMessage {
   /** Latin-1 of the statement's name; empty is the unnamed statement. */
   readonly name: string;
-  readonly text: string;
   /** Where the query text begins: from here on the message is the same under any name. */
   readonly tailOffset: number;
+  readonly textEnd: number;
 }
 
 export function readParse(
@@ -51,8 +48,8 @@ export function readParse(
   if (textEnd + 3 + typeCount * 4 !== end) return undefined;
   return {
     name: latin1(chunk, start + HEADER_BYTES, nameEnd),
-    text: utf8(chunk, nameEnd + 1, textEnd),
     tailOffset: nameEnd + 1,
+    textEnd,
   };
 }
 

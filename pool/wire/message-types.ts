@@ -99,6 +99,18 @@ export function copyRange(
   }
 }
 
+/** True when `bytes` are what lies in `source` from `start` to `end`. */
+export function isRange(
+  bytes: Uint8Array,
+  source: Uint8Array,
+  start: number,
+  end: number,
+): boolean {
+  if (bytes.length !== end - start) return false;
+  for (let i = 0; i < bytes.length; i++) if (bytes[i] !== source[start + i]) return false;
+  return true;
+}
+
 /** Up to here a loop is faster than a call into the runtime. */
 const LOOP_BYTES_MAX = 24;
 

@@ -1,7 +1,8 @@
 // A PostgreSQL session as a model: its rules for pipelines, errors, portals, transactions and COPY, with a handful of statements in place of SQL.
 import { readErrorFields } from "#pool/wire/backend-messages.ts";
-import { readBind, readNamedObject, readParse, readQuery } from "#pool/wire/frontend-messages.ts";
+import { readBind, readNamedObject } from "#pool/wire/frontend-messages.ts";
 import { HEADER_BYTES, concatBytes, readInt32 } from "#pool/wire/message-types.ts";
+import { parseText, queryText } from "./message-text.ts";
 import { describeRequests, server, splitFrames } from "./wire-frames.ts";
 
 const decoder = new TextDecoder();
@@ -77,7 +78,7 @@ export class ModelServer {
       return [server.ready(this.#status)];
     }
     if (this.#isSkipping) return [];
-    if (type === "Q") return this.#query(readQuery(frame) ?? "");
+    if (type === "Q") return this.#query(queryText(frame) ?? "");
     const replies = this.#extended(type, frame);
     if (replies.some((reply) => reply[0] === ERROR)) this.#isSkipping = true;
     return replies;
@@ -119,7 +120,7 @@ export class ModelServer {
   }
 
   #parse(frame: Uint8Array): Uint8Array[] {
-    const message = readParse(frame);
+    const message = parseText(frame);
     if (message === undefined) return [this.#failed(["08P01", "invalid message format"])];
     const { name, text } = message;
     if (name === "") this.#statements.delete("");

@@ -1,12 +1,7 @@
 // One session of a simulated server: PostgreSQL's rules for messages, errors, transactions and waits.
-import {
-  latin1,
-  readBind,
-  readNamedObject,
-  readParse,
-  readQuery,
-} from "#pool/wire/frontend-messages.ts";
+import { latin1, readBind, readNamedObject } from "#pool/wire/frontend-messages.ts";
 import { HEADER_BYTES, concatBytes, readInt32 } from "#pool/wire/message-types.ts";
+import { parseText, queryText } from "#test/support/message-text.ts";
 import { server as reply } from "#test/support/wire-frames.ts";
 import type { Timer } from "#pool/time/clock.ts";
 import { BIND_COMPLETE, PARSE_COMPLETE, READY, rowDescription } from "./answer-frames.ts";
@@ -155,7 +150,7 @@ export class ServerSession {
     }
     if (this.#isSkipping && type !== "S") return;
     if (type === "Q") {
-      this.#query(readQuery(frame) ?? "");
+      this.#query(queryText(frame) ?? "");
       return;
     }
     try {
@@ -224,7 +219,7 @@ export class ServerSession {
   }
 
   #parse(frame: Uint8Array): void {
-    const parse = readParse(frame);
+    const parse = parseText(frame);
     if (parse === undefined) throw new SessionError("08P01", "invalid message format");
     const { name, text } = parse;
     // Gone whatever becomes of the new one.

@@ -19,6 +19,23 @@ test("equal texts with equal types are one statement, others are others", () => 
   expect(typed.id).not.toBe(one.id);
 });
 
+test("equal texts of different contexts are different statements, and so are texts that share a hash", () => {
+  const registry = new StatementRegistry(1, () => 7);
+  const chunk = tail("aabb");
+  const first = registry.acquire(chunk, 0, 2, "one");
+  const second = registry.acquire(chunk, 0, 2, "other");
+  const third = registry.acquire(chunk, 2, 4, "one");
+
+  expect(new Set([first, second, third]).size).toBe(3);
+  expect(registry.acquire(chunk, 1, 2, "one").tail).toEqual(chunk.slice(1, 2));
+  // Two leave, of which one may stay: the others are found as before.
+  for (const statement of [first, second]) registry.release(statement);
+  expect(registry.size).toBe(3);
+  expect(registry.acquire(chunk, 2, 4, "one")).toBe(third);
+  expect(registry.acquire(chunk, 0, 2, "other")).toBe(second);
+  expect(registry.acquire(chunk, 0, 2, "one").id).toBe(5);
+});
+
 test("the kept text does not change with the bytes it was read from", () => {
   const registry = new StatementRegistry();
   const bytes = tail("select 1");

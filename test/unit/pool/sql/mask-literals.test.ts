@@ -6,6 +6,14 @@ import { ALL_CASES } from "./statement-cases.ts";
 
 beforeAll(loadStatementParser);
 
+/** The text masked, from the middle of other bytes; undefined when it is not to be. */
+function masked(text: string): string | undefined {
+  const bytes = Buffer.from(`'1${text}1'`);
+  const target = new Uint8Array(bytes.length);
+  const length = maskLiterals(bytes, 2, bytes.length - 2, target);
+  return length < 0 ? undefined : Buffer.from(target.subarray(0, length)).toString();
+}
+
 test.each([
   ["select 1", "select 1"],
   ["select abalance from accounts where aid = 4711", "select abalance from accounts where aid = 1"],
@@ -13,8 +21,8 @@ test.each([
   ['select a1, "b\'2" from t2 where x > 10', 'select a1, "b\'2" from t2 where x > 1'],
   ["(values (12), ('x'))", "(values (1), (''))"],
   ["select 'a'\n'b'", "select ''\n''"],
-])("%j is masked", (text, masked) => {
-  expect(maskLiterals(text)).toBe(masked);
+])("%j is masked", (text, expected) => {
+  expect(masked(text)).toBe(expected);
 });
 
 test.each([
@@ -35,18 +43,18 @@ test.each([
   'select "open',
   "select 1\0",
 ])("%j is left alone", (text) => {
-  expect(maskLiterals(text)).toBeUndefined();
+  expect(masked(text)).toBeUndefined();
 });
 
 test("every statement of the table has the class of its masked text", () => {
   let compared = 0;
   for (const text of ALL_CASES.flatMap((group) => group.texts)) {
-    const masked = maskLiterals(text);
-    if (masked === undefined || masked === text) continue;
+    const key = masked(text);
+    if (key === undefined || key === text) continue;
     compared++;
     const own = new StatementClassifier().classify(text);
 
-    expect([text, new StatementClassifier().classify(masked)]).toEqual([text, own]);
+    expect([text, new StatementClassifier().classify(key)]).toEqual([text, own]);
   }
   expect(compared).toBeGreaterThan(40);
 });

@@ -174,6 +174,37 @@ describe("the cache", () => {
     expect(classifier.classify(longer)).not.toBe(classifier.classify(longer));
   });
 
+  test("a text that lies in a chunk is read as it is alone, and its other words with it", () => {
+    const classifier = new StatementClassifier();
+    const read = (text: string): unknown => {
+      const chunk = Buffer.from(`'1 ${text}\0select 2`);
+      return classifier.read(chunk, 3, 3 + Buffer.byteLength(text));
+    };
+    const facts = (text: string, maySetLocally: boolean, resetsAll: boolean): unknown => ({
+      class: classifier.classify(text),
+      maySetLocally,
+      resetsAll,
+    });
+    for (const text of ["select 'ä', 1", "SELECT 'ö' , 22", "delete from t where a = $1"]) {
+      expect(read(text)).toEqual(facts(text, false, false));
+    }
+    // Read twice: as new, and as known.
+    for (let i = 0; i < 2; i++) {
+      expect(read("SET  Local a = 1")).toEqual(facts("SET  Local a = 1", true, false));
+      expect(read("reset all")).toEqual(facts("reset all", false, true));
+      const call = `select set_config('a', '${i}', true)`;
+      expect(read(call)).toEqual(facts(call, true, false));
+    }
+  });
+
+  test("a value that is a word of a setting makes no other text of the same shape one", () => {
+    const classifier = new StatementClassifier();
+    const read = (text: string): unknown => classifier.read(Buffer.from(text), 0, text.length);
+
+    expect(read("insert into t values ('set local')")).toMatchObject({ maySetLocally: false });
+    expect(read("insert into t values ('a')")).toBe(read("insert into t values ('set local')"));
+  });
+
   test("all texts together stay below 8 million characters", () => {
     const classifier = new StatementClassifier();
     const text = (index: number): string => `/*${"x".repeat(3_990)}*/ VALUES (${index})`;

@@ -14,6 +14,7 @@ import {
 } from "#pool/wire/frontend-messages.ts";
 import { encodeFrame } from "#pool/wire/backend-messages.ts";
 import { Frontend, HEADER_BYTES, concatBytes } from "#pool/wire/message-types.ts";
+import { parseText, queryText } from "#test/support/message-text.ts";
 import { client, int16 } from "#test/support/wire-frames.ts";
 
 const encoder = new TextEncoder();
@@ -24,7 +25,7 @@ function frame(type: number, text: string): Uint8Array {
 
 describe("Query", () => {
   test("its text is read as UTF-8", () => {
-    expect(readQuery(client.query("select 'ä'"))).toBe("select 'ä'");
+    expect(queryText(client.query("select 'ä'"))).toBe("select 'ä'");
   });
 
   test.each([
@@ -43,11 +44,10 @@ describe("Query", () => {
 
 describe("Parse", () => {
   test("name, text and the place of the tail are read", () => {
-    expect(readParse(client.parse("s1", "select $1", [23]))).toEqual({
-      name: "s1",
-      text: "select $1",
-      tailOffset: 8,
-    });
+    const bytes = client.parse("s1", "select $1", [23]);
+
+    expect(readParse(bytes)).toEqual({ name: "s1", tailOffset: 8, textEnd: 17 });
+    expect(parseText(bytes)).toEqual({ name: "s1", text: "select $1" });
   });
 
   test("a name keeps its bytes, whatever they are in", () => {
@@ -174,6 +174,7 @@ describe("inside a chunk", () => {
 
 /** Offsets counted from the message's beginning. */
 function shifted(read: unknown, offset: number): unknown {
+  if (typeof read === "number") return read - offset;
   if (typeof read !== "object" || read === null) return read;
   const entries = Object.entries(read).map(([key, value]) => [
     key,

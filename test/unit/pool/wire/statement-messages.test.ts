@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { FrameSplitter } from "#pool/wire/frame-splitter.ts";
-import { readBind, readParse } from "#pool/wire/frontend-messages.ts";
+import { readBind } from "#pool/wire/frontend-messages.ts";
+import { parseText } from "#test/support/message-text.ts";
 import { encodeStatement, PARAMETERS_MAX } from "#pool/wire/statement-messages.ts";
 
 function framesOf(bytes: Uint8Array): { type: string; bytes: Uint8Array }[] {
@@ -26,7 +27,7 @@ test("a statement is one Parse, Bind, Describe and Execute of the unnamed statem
 
   expect(frames.map(({ type }) => type)).toEqual(["P", "B", "D", "E"]);
   const [parse, bind, describe, execute] = frames.map(({ bytes }) => bytes);
-  expect(readParse(parse ?? new Uint8Array())).toMatchObject({ name: "", text: "select $1, $2" });
+  expect(parseText(parse ?? new Uint8Array())).toEqual({ name: "", text: "select $1, $2" });
   expect(readBind(bind ?? new Uint8Array())).toMatchObject({ statement: "" });
   // No format, so all are text; two values of which the second is NULL; no result format.
   expect(bind?.subarray(7)).toEqual(
@@ -50,7 +51,7 @@ test("under a name, Parse makes the statement and Bind uses it, and nothing else
   const named = framesOf(encodeStatement({ ...message, name: "s1" }));
   const [parse, bind, ...rest] = named.map(({ bytes }) => bytes);
 
-  expect(readParse(parse ?? new Uint8Array())).toMatchObject({ name: "s1", text: "select $1" });
+  expect(parseText(parse ?? new Uint8Array())).toEqual({ name: "s1", text: "select $1" });
   expect(readBind(bind ?? new Uint8Array())).toMatchObject({ statement: "s1" });
   expect(bind?.subarray(9)).toEqual(unnamed[1]?.bytes.subarray(7));
   expect(rest).toEqual(unnamed.slice(2).map(({ bytes }) => bytes));
