@@ -12,7 +12,7 @@ import { concatBytes } from "../wire/message-types.ts";
 import { RELEASE_BYTES_MIN } from "./release-bytes.ts";
 import { SendQueue } from "./send-queue.ts";
 import type { ByteSocket, SocketHandlers } from "./socket.ts";
-import type { GatheredSocket, WriteGatherer } from "./write-gatherer.ts";
+import type { GatheredSocket, TurnGatherer } from "./turn-gatherer.ts";
 
 /** How long `end` waits for the peer to take the queue and to close its side; then the socket is destroyed. */
 const END_TIMEOUT_MS = 5000;
@@ -36,13 +36,15 @@ interface Handshake {
 
 export class BunSocket implements ByteSocket, GatheredSocket {
   readonly #clock: Clock;
-  readonly #gatherer: WriteGatherer;
+  readonly #gatherer: TurnGatherer;
   /** Undefined until the connection stands. */
   #native: Native | undefined;
   #remoteAddress = "";
   #handlers: SocketHandlers | undefined;
   /** Arrived while paused or without handlers: TLS records of one read, a handshake's last segment, bytes before a reset. */
   #inbound: Uint8Array[] | undefined;
+  /** What was read in this turn of the event loop and is handled at its end; nothing is in `#inbound` then. */
+  #arrived: Uint8Array | undefined;
   /** What was written in this turn of the event loop and goes out at its end; shorter than `RELEASE_BYTES_MIN`. */
   #gathered: Uint8Array | undefined;
   /** There while something waits. */
@@ -57,7 +59,7 @@ export class BunSocket implements ByteSocket, GatheredSocket {
   #endTimer: Timer | undefined;
   #handshake: Handshake | undefined;
 
-  constructor(clock: Clock, gatherer: WriteGatherer) {
+  constructor(clock: Clock, gatherer: TurnGatherer) {
     this.#clock = clock;
     this.#gatherer = gatherer;
   }
@@ -99,6 +101,7 @@ export class BunSocket implements ByteSocket, GatheredSocket {
 
   pause(): void {
     this.#isPaused = true;
+    this.#keepArrived();
     this.#syncReading();
   }
 
@@ -126,11 +129,23 @@ export class BunSocket implements ByteSocket, GatheredSocket {
     this.#send(gathered);
   }
 
+  handleGathered(): void {
+    const arrived = this.#arrived;
+    if (arrived === undefined) return;
+    this.#arrived = undefined;
+    try {
+      this.#handlers?.data(arrived);
+    } catch (error) {
+      this.#handlerThrew(error);
+    }
+  }
+
   end(): void {
     if (this.#state === "dead") this.#finish(this.#closeError);
     if (this.#state !== "open") return;
     this.sendGathered();
     this.#state = "ending";
+    this.#arrived = undefined;
     this.#inbound = undefined;
     this.#endTimer = this.#clock.schedule(END_TIMEOUT_MS, () => this.destroy());
     // What the peer still sends is read and dropped: closing on unread bytes would reset the connection, and with it
@@ -158,6 +173,7 @@ export class BunSocket implements ByteSocket, GatheredSocket {
       });
     }
     this.sendGathered();
+    this.#keepArrived();
     // Bytes before the handshake are not encrypted and nobody must take them for bytes of the TLS stream.
     if (this.#inbound !== undefined || this.#outbound !== undefined) {
       this.destroy();
@@ -193,11 +209,16 @@ export class BunSocket implements ByteSocket, GatheredSocket {
 
   receive(bytes: Uint8Array): void {
     if (this.#state !== "open") return;
-    if (this.#canDeliver && this.#inbound === undefined) {
-      this.#handlers?.data(bytes);
-    } else {
+    if (!this.#canDeliver || this.#inbound !== undefined) {
       this.#inbound ??= [];
       this.#inbound.push(bytes);
+    } else if (this.#arrived !== undefined) {
+      this.handleGathered();
+      this.receive(bytes);
+    } else if (this.#gatherer.addReader(this)) {
+      this.#arrived = bytes;
+    } else {
+      this.#handlers?.data(bytes);
     }
   }
 
@@ -235,6 +256,7 @@ export class BunSocket implements ByteSocket, GatheredSocket {
     if (this.#state !== "open") return;
     this.#state = "dead";
     this.#closeError = error;
+    this.#keepArrived();
     const hadQueue = this.#outbound !== undefined;
     this.#gathered = undefined;
     this.#outbound = undefined;
@@ -260,7 +282,7 @@ export class BunSocket implements ByteSocket, GatheredSocket {
   /** Not behind a queue: it has no write to save, and `queuedBytes` must count at once what waits there. */
   #shouldGather(bytes: Uint8Array): boolean {
     const isSmall = bytes.length < RELEASE_BYTES_MIN;
-    return isSmall && this.#outbound === undefined && this.#gatherer.add(this);
+    return isSmall && this.#outbound === undefined && this.#gatherer.addWriter(this);
   }
 
   #send(bytes: Uint8Array): void {
@@ -294,11 +316,22 @@ export class BunSocket implements ByteSocket, GatheredSocket {
       try {
         this.#deliver();
       } catch (error) {
-        this.fail(
-          error instanceof Error ? error : new Error("a socket handler threw", { cause: error }),
-        );
+        this.#handlerThrew(error);
       }
     });
+  }
+
+  #handlerThrew(error: unknown): void {
+    this.fail(
+      error instanceof Error ? error : new Error("a socket handler threw", { cause: error }),
+    );
+  }
+
+  /** What has arrived waits with the rest, for reading has stopped or the socket has closed. */
+  #keepArrived(): void {
+    if (this.#arrived === undefined) return;
+    this.#inbound = [this.#arrived];
+    this.#arrived = undefined;
   }
 
   #deliver(): void {
@@ -320,6 +353,7 @@ export class BunSocket implements ByteSocket, GatheredSocket {
     if (this.#state === "closed") return;
     this.#state = "closed";
     this.#closeError = error;
+    this.#arrived = undefined;
     this.#inbound = undefined;
     this.#gathered = undefined;
     this.#outbound = undefined;

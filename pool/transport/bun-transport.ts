@@ -7,7 +7,7 @@ import type { Clock } from "../time/clock.ts";
 import { BunSocket, errorCode } from "./bun-socket.ts";
 import type { ByteSocket, HostAddress } from "./socket.ts";
 import type { Transport } from "./transport.ts";
-import { WriteGatherer } from "./write-gatherer.ts";
+import { TurnGatherer } from "./turn-gatherer.ts";
 
 /** PostgreSQL's protocol name in ALPN's wire form, a length byte before each name: Bun does not add it. */
 const ALPN_PROTOCOLS = "\x0apostgresql";
@@ -62,7 +62,7 @@ const TLS_HANDLERS: SocketHandler<BunSocket> = {
 
 export class BunTransport implements Transport {
   readonly #clock: Clock;
-  readonly #gatherer = new WriteGatherer();
+  readonly #gatherer = new TurnGatherer();
 
   constructor(clock: Clock) {
     this.#clock = clock;

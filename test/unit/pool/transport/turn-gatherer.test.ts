@@ -1,24 +1,26 @@
 // What goes out when: with many writers in a turn all of it at the turn's end, with few of them at once.
 import { expect, test } from "bun:test";
-import { WriteGatherer } from "#pool/transport/write-gatherer.ts";
+import { TurnGatherer } from "#pool/transport/turn-gatherer.ts";
 
 const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 class Writer {
   sent = 0;
   isWaiting = false;
-  readonly #gatherer: WriteGatherer;
+  readonly #gatherer: TurnGatherer;
 
-  constructor(gatherer: WriteGatherer) {
+  constructor(gatherer: TurnGatherer) {
     this.#gatherer = gatherer;
   }
 
   /** As a socket does; true when the write was held back. */
   write(): boolean {
-    this.isWaiting = this.#gatherer.add(this);
+    this.isWaiting = this.#gatherer.addWriter(this);
     if (!this.isWaiting) this.sent++;
     return this.isWaiting;
   }
+
+  handleGathered(): void {}
 
   sendGathered(): void {
     if (this.isWaiting) this.sent++;
@@ -33,7 +35,7 @@ async function turn(writers: readonly Writer[]): Promise<number> {
 }
 
 function createWriters(count: number): Writer[] {
-  const gatherer = new WriteGatherer();
+  const gatherer = new TurnGatherer();
   return Array.from({ length: count }, () => new Writer(gatherer));
 }
 
