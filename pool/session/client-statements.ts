@@ -52,10 +52,12 @@ export class ClientStatements {
   #drops = 0;
   /** Counts segments as they are read. */
   #segment = 0;
-  /** Segments of the latest unanswered changes: of named statements by name, of the unnamed one, of all. */
+  // Segments of the unanswered changes: of each named statement (the latest, which is read only once those before are answered), of the
+  // unnamed one (the latest, which takes the place of those before), and the first and the latest in which all may be dropped.
   #changedIn: Map<string, number> | undefined;
-  #unnamedChangedIn = NEVER;
   #droppedIn = NEVER;
+  #unnamedChangedIn = NEVER;
+  #latestDropIn = NEVER;
   /** Named ones whose first change to be undone has been: it says what the name meant before. */
   #undone: Set<string> | undefined;
 
@@ -83,9 +85,8 @@ export class ClientStatements {
   isUncertain(name: string): boolean {
     if (name !== "" && this.#droppedIn === NEVER && (this.#changedIn?.size ?? 0) === 0)
       return false;
-    const changedIn = name === "" ? this.#unnamedChangedIn : this.#changedIn?.get(name);
-    const latest = Math.max(changedIn ?? NEVER, name === "" ? NEVER : this.#droppedIn);
-    return latest !== NEVER && latest !== this.#segment;
+    if (name === "") return this.#isEarlier(this.#unnamedChangedIn);
+    return this.#isEarlier(this.#changedIn?.get(name) ?? NEVER) || this.#isEarlier(this.#droppedIn);
   }
 
   /** A message that is answered with ReadyForQuery was read. */
@@ -102,7 +103,7 @@ export class ClientStatements {
       }
     }
     if (this.#unnamedChangedIn !== this.#segment) this.#unnamedChangedIn = NEVER;
-    if (this.#droppedIn !== this.#segment) this.#droppedIn = NEVER;
+    this.#droppedIn = this.#latestDropIn === this.#segment ? this.#segment : NEVER;
     this.#undone = undefined;
   }
 
@@ -181,7 +182,8 @@ export class ClientStatements {
   /** A message was read that may drop all statements, if it is carried out. */
   mayDrop(): void {
     this.#drops++;
-    this.#droppedIn = this.#segment;
+    this.#latestDropIn = this.#segment;
+    if (this.#droppedIn === NEVER) this.#droppedIn = this.#segment;
   }
 
   /** The server has dropped all named statements: those are gone that were parsed before the latest message that may do so. */
@@ -218,6 +220,10 @@ export class ClientStatements {
     }
     this.#named = undefined;
     this.#namedBytes = 0;
+  }
+
+  #isEarlier(segment: number): boolean {
+    return segment !== NEVER && segment !== this.#segment;
   }
 
   #changed(name: string): void {

@@ -4,8 +4,11 @@ import { QueryExchange } from "#gateway/session/query-exchange.ts";
 import { ResultShapes } from "#gateway/session/result-shape.ts";
 import { SharedTimer } from "#gateway/session/shared-timer.ts";
 import { TURN_MS } from "#gateway/session/turn.ts";
-import type { StatementClass } from "#pool/sql/statement-class.ts";
-import { StatementClassifier, loadStatementParser } from "#pool/sql/statement-classifier.ts";
+import {
+  StatementClassifier,
+  type TextFacts,
+  loadStatementParser,
+} from "#pool/sql/statement-classifier.ts";
 import { encodeStatement } from "#pool/wire/statement-messages.ts";
 import { settled } from "#test/support/fake-backend.ts";
 import type { FakeClock } from "#test/support/fake-clock.ts";
@@ -25,10 +28,10 @@ class SlowClassifier extends StatementClassifier {
     this.#textMs = textMs;
   }
 
-  override classify(text: string): StatementClass {
-    this.classified.push(text);
+  override read(source: Uint8Array, start: number, end: number): TextFacts {
+    this.classified.push(Buffer.from(source.subarray(start, end)).toString());
     this.#clock.advance(this.#textMs);
-    return super.classify(text);
+    return super.read(source, start, end);
   }
 }
 

@@ -37,6 +37,33 @@ describe("statements that the server dropped", () => {
     expect(answers).toEqual(["C DISCARD ALL", "Z I", "1", "2", "D 2", "C SELECT 1", "Z I"]);
   });
 
+  test("what may drop names in a segment hides no unanswered change of them in the one before", async () => {
+    const bench = new RelayBench();
+    const app = bench.connect();
+    const missing = 'E 26000 prepared statement "s1" does not exist';
+
+    const skipped = await app.send(
+      client.bind("", "s1"),
+      client.parse("s1", "select 1"),
+      client.sync(),
+      client.parse("", "discard all"),
+      client.bind("", ""),
+      client.bind("", "s1"),
+      client.sync(),
+    );
+    expect(skipped).toEqual([missing, "Z I", "1", "2", missing, "Z I"]);
+
+    await app.send(client.parse("s1", "select 1"), client.sync());
+    const dropped = await app.send(
+      client.query("discard all"),
+      client.parse("", "discard all"),
+      client.bind("", ""),
+      client.bind("", "s1"),
+      client.sync(),
+    );
+    expect(dropped).toEqual(["C DISCARD ALL", "Z I", "1", "2", missing, "Z I"]);
+  });
+
   test("what was parsed behind DISCARD ALL in its own segment stays", async () => {
     const bench = new RelayBench();
     const app = bench.connect();
