@@ -12,7 +12,9 @@ export class KnownWrites {
   }
 
   note(key: number, stamp: number): void {
-    this.#stamps.set(key, latestFirst([stamp, ...this.of(key)]));
+    const known = this.of(key);
+    if (stamp > (known[0] ?? 0)) this.#stamps.set(key, [stamp, ...known.slice(0, KEPT - 1)]);
+    else if (!known.includes(stamp)) this.#stamps.set(key, latestFirst([stamp, ...known]));
   }
 
   /** Stamps, the latest first. */

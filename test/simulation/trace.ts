@@ -17,9 +17,10 @@ export class Trace {
   }
 
   note(text: string): void {
-    const line = `${this.#now().toFixed(3)} ${text}\n`;
-    this.#hash = Bun.hash.crc32(line, this.#hash);
+    const now = this.#now();
+    // As exact as the line is, which is made only for a reader.
+    this.#hash = Bun.hash.crc32(text, this.#hash ^ Math.round(now * 1000));
     this.#count++;
-    this.lines?.push(line);
+    this.lines?.push(`${now.toFixed(3)} ${text}\n`);
   }
 }
