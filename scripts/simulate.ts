@@ -31,7 +31,8 @@ interface CommandLine {
   readonly isTraced: boolean;
 }
 
-process.exit(await main(process.argv.slice(2)));
+// Not by process.exit(), which would cut off what a pipe has not taken yet.
+process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: readonly string[]): Promise<number> {
   const commandLine = parse(args);
