@@ -35,6 +35,7 @@ interface Handshake {
 }
 
 export class BunSocket implements ByteSocket, GatheredSocket {
+  readonly isAccepted: boolean;
   readonly #clock: Clock;
   readonly #gatherer: TurnGatherer;
   /** Undefined until the connection stands. */
@@ -59,7 +60,8 @@ export class BunSocket implements ByteSocket, GatheredSocket {
   #endTimer: Timer | undefined;
   #handshake: Handshake | undefined;
 
-  constructor(clock: Clock, gatherer: TurnGatherer) {
+  constructor(clock: Clock, gatherer: TurnGatherer, isAccepted: boolean) {
+    this.isAccepted = isAccepted;
     this.#clock = clock;
     this.#gatherer = gatherer;
   }

@@ -70,7 +70,7 @@ export class BunTransport implements Transport {
 
   connect(address: HostAddress, deadline: number): Promise<ByteSocket> {
     const { promise, resolve, reject } = Promise.withResolvers<ByteSocket>();
-    const owner = new BunSocket(this.#clock, this.#gatherer);
+    const owner = new BunSocket(this.#clock, this.#gatherer, false);
     let isLate = false;
     const timer = this.#clock.schedule(deadline - this.#clock.now(), () => {
       isLate = true;
@@ -166,7 +166,7 @@ export class BunTransport implements Transport {
     const socket: SocketHandler<BunSocket> = {
       ...PLAIN_HANDLERS,
       open: (native) => {
-        const owner = new BunSocket(this.#clock, this.#gatherer);
+        const owner = new BunSocket(this.#clock, this.#gatherer, true);
         native.data = owner;
         // Neighbours mostly come from one proxy: 10,000 idle ones then have one string.
         if (native.remoteAddress !== latestAddress) latestAddress = native.remoteAddress;

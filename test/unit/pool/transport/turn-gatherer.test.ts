@@ -5,6 +5,7 @@ import { TurnGatherer } from "#pool/transport/turn-gatherer.ts";
 const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 class Writer {
+  readonly isAccepted = true;
   sent = 0;
   isWaiting = false;
   readonly #gatherer: TurnGatherer;
@@ -76,4 +77,51 @@ test("a long turn sends in between", async () => {
   expect(writers.filter(({ sent }) => sent === 4).length).toBeGreaterThan(100);
   await endOfTurn();
   expect(writers.filter(({ sent }) => sent === 4).length).toBe(200);
+});
+
+test("what was read on connections of ours is handled ahead of what was read on accepted ones, and all of it ahead of writes", async () => {
+  const gatherer = new TurnGatherer();
+  const done: string[] = [];
+  const reader = (name: string, isAccepted: boolean) => ({
+    isAccepted,
+    handleGathered: () => {
+      done.push(name);
+      if (gatherer.addWriter(writerOf(name))) return;
+      done.push(`${name} writes at once`);
+    },
+    sendGathered: () => {},
+  });
+  const writerOf = (name: string) => ({
+    isAccepted: true,
+    handleGathered: () => {},
+    sendGathered: () => done.push(`${name} writes`),
+  });
+  const writers = Array.from({ length: 40 }, () => writerOf(""));
+  for (const each of writers) gatherer.addWriter(each);
+  await endOfTurn();
+  const isGathered = [
+    gatherer.addReader(reader("client", true)),
+    gatherer.addReader(reader("server", false)),
+  ];
+  expect([isGathered, done]).toEqual([[true, true], []]);
+  await endOfTurn();
+
+  expect(done).toEqual(["server", "client", "server writes", "client writes"]);
+});
+
+test("in a long turn what was read is handled in between", async () => {
+  const gatherer = new TurnGatherer();
+  let handled = 0;
+  const socket = {
+    isAccepted: true,
+    handleGathered: () => handled++,
+    sendGathered: () => {},
+  };
+  for (let i = 0; i < 40; i++) gatherer.addWriter(socket);
+  await endOfTurn();
+  for (let i = 0; i < 200; i++) gatherer.addReader({ ...socket, isAccepted: i % 2 === 0 });
+
+  expect(handled).toBe(192);
+  await endOfTurn();
+  expect(handled).toBe(200);
 });
