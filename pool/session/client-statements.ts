@@ -114,13 +114,12 @@ export class ClientStatements {
   }
 
   /**
-   * A copy of the Parse message in `chunk` from the query text on: the chunk may be much larger and must not be kept alive. Drivers that
-   * do not name their statements parse the same text over and over, and share the copy that is there.
+   * The unnamed statement, if it is what the Parse message in `chunk` from the query text on makes again: drivers that do not name their
+   * statements parse the same text over and over. Not the statement for the new Parse: each has its own answer.
    */
-  unnamedTail(chunk: Uint8Array, start: number, end: number): Uint8Array {
-    const before = this.#unnamed?.tail;
-    const isSame = before !== undefined && isRange(before, chunk, start, end);
-    return isSame ? before : chunk.slice(start, end);
+  repeated(chunk: Uint8Array, start: number, end: number): ClientStatement | undefined {
+    const tail = this.#unnamed?.tail;
+    return tail !== undefined && isRange(tail, chunk, start, end) ? this.#unnamed : undefined;
   }
 
   /** The name must be free. */

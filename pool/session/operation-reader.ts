@@ -4,6 +4,7 @@ import type { StatementClassifier, TextFacts } from "../sql/statement-classifier
 import { type StatementClass, UNKNOWN_CLASS } from "../sql/statement-class.ts";
 import { encodeErrorResponse } from "../wire/backend-messages.ts";
 import {
+  type ParseMessage,
   latin1,
   readBind,
   readNamedObject,
@@ -228,24 +229,40 @@ export class OperationReader {
     const message = readParse(chunk, start, end);
     if (message === undefined) return malformed();
     const { name, tailOffset, textEnd } = message;
+    if (name === "") return this.#parseUnnamed(chunk, start, end, message);
     const facts = this.#classifier.read(chunk, tailOffset, textEnd);
     this.#noteLocalSetting(facts);
-    if (name === "") {
-      const statement: ClientStatement = {
-        name,
-        class: facts.class,
-        tail: this.#statements.unnamedTail(chunk, tailOffset, end),
-        registered: undefined,
-        ownServerName: undefined,
-      };
-      this.#statements.setUnnamed(statement);
-      return { kind: "parse", chunk, start, end, statement };
-    }
     if (this.#statements.isUncertain(name)) return "wait";
     if (this.#statements.get(name) !== undefined) return alreadyExists(name);
     if (this.#statements.isFull) return TOO_MANY_STATEMENTS;
     const statement = this.#statements.share(name, facts.class, chunk, tailOffset, end);
     this.#statements.add(statement);
+    return { kind: "parse", chunk, start, end, statement };
+  }
+
+  #parseUnnamed(
+    chunk: Uint8Array,
+    start: number,
+    end: number,
+    { tailOffset, textEnd }: ParseMessage,
+  ): Operation {
+    let statement: ClientStatement;
+    const repeated = this.#statements.repeated(chunk, tailOffset, end);
+    if (repeated?.class.access === "read") {
+      statement = { ...repeated };
+    } else {
+      const facts = this.#classifier.read(chunk, tailOffset, textEnd);
+      this.#noteLocalSetting(facts);
+      statement = {
+        name: "",
+        class: facts.class,
+        // A copy: the chunk may be much larger and must not be kept alive.
+        tail: repeated?.tail ?? chunk.slice(tailOffset, end),
+        registered: undefined,
+        ownServerName: undefined,
+      };
+    }
+    this.#statements.setUnnamed(statement);
     return { kind: "parse", chunk, start, end, statement };
   }
 
