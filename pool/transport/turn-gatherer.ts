@@ -16,7 +16,7 @@ const SAMPLE_EVERY = 16;
 export interface GatheredSocket {
   /** The peer has connected to us. */
   readonly isAccepted: boolean;
-  /** Must not throw. */
+  // Neither may throw: that would end the process.
   handleGathered(): void;
   sendGathered(): void;
 }
@@ -41,6 +41,7 @@ export class TurnGatherer {
     } else {
       this.#isGathering = this.#writes - this.#sampleStart > FEW;
     }
+    // Not before, or what is written meanwhile would ask for another end.
     this.#isScheduled = false;
   };
 
