@@ -1,7 +1,7 @@
 // Gathers the answers to statements sent by the extended protocol: their results as JSON up to a limit, command tags, the first error.
 import { readErrorFields } from "#pool/wire/backend-messages.ts";
 import type { FrameSink } from "#pool/wire/frame-splitter.ts";
-import { latin1 } from "#pool/wire/frontend-messages.ts";
+import { latin1 } from "#pool/wire/text.ts";
 import { Backend, HEADER_BYTES, Status, readInt32 } from "#pool/wire/message-types.ts";
 import { JsonBytes } from "./json-bytes.ts";
 import { NULL, type RowFormat } from "./result-json.ts";

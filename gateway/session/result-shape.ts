@@ -1,6 +1,6 @@
 // How the rows of one result are written: worked out from its description once, and remembered for the results that are described alike.
 import { BoundedCache } from "#auth/bounded-cache.ts";
-import { latin1 } from "#pool/wire/frontend-messages.ts";
+import { latin1 } from "#pool/wire/text.ts";
 import { HEADER_BYTES, readInt32 } from "#pool/wire/message-types.ts";
 import { type CellWriter, type RowFormat, cellWriter } from "./result-json.ts";
 

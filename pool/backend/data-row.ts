@@ -1,9 +1,8 @@
 // Reads the cells of a DataRow in text format. Pure.
 import { HEADER_BYTES, readInt32 } from "../wire/message-types.ts";
+import { utf8 } from "../wire/text.ts";
 
 const NULL_SIZE = -1;
-
-const decoder = new TextDecoder();
 
 /** Undefined when counts and sizes do not add up to the frame. */
 export function readTextRow(frame: Uint8Array): (string | null)[] | undefined {
@@ -20,7 +19,7 @@ export function readTextRow(frame: Uint8Array): (string | null)[] | undefined {
       continue;
     }
     if (size < 0 || offset + size > frame.length) return undefined;
-    cells.push(decoder.decode(frame.subarray(offset, offset + size)));
+    cells.push(utf8(frame, offset, offset + size));
     offset += size;
   }
   return offset === frame.length ? cells : undefined;

@@ -5,12 +5,12 @@ import { type StatementClass, UNKNOWN_CLASS } from "../sql/statement-class.ts";
 import { encodeErrorResponse } from "../wire/backend-messages.ts";
 import {
   type ParseMessage,
-  latin1,
   readBind,
   readNamedObject,
   readParse,
   readQuery,
 } from "../wire/frontend-messages.ts";
+import { latin1 } from "../wire/text.ts";
 import {
   Frontend,
   HEADER_BYTES,

@@ -1,5 +1,6 @@
 // Says what a statement text may do, from PostgreSQL's own grammar behind a cache. It decides nothing
 // else: which server, and what a pin means, is for its callers.
+import { utf8 } from "../wire/text.ts";
 import { withoutComments } from "./comments.ts";
 import { maskLiterals } from "./mask-literals.ts";
 import { type StatementClass, UNKNOWN_CLASS } from "./statement-class.ts";
@@ -41,7 +42,6 @@ const LOCAL_SETTING = /\bset\s+local\b|\bset_config\b/i;
 const RESET_ALL = /\breset\s+all\b/i;
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 export class StatementClassifier {
   readonly #cache: TextTable<TextFacts>;
@@ -67,7 +67,7 @@ export class StatementClassifier {
   /** As `classify`, for the UTF-8 text in `source` from `start` to `end`. */
   read(source: Uint8Array, start: number, end: number): TextFacts {
     if (end - start > CACHED_BYTES_MAX) {
-      const text = decode(source, start, end);
+      const text = utf8(source, start, end);
       return factsOf(decide(text).verdict, text);
     }
     const maskedLength = maskLiterals(source, start, end, this.#masked);
@@ -85,8 +85,8 @@ export class StatementClassifier {
   ): TextFacts {
     const known = this.#cache.find(key, keyStart, keyEnd);
     if (known !== undefined) return known;
-    const text = decode(source, start, end);
-    const keyText = decode(key, keyStart, keyEnd);
+    const text = utf8(source, start, end);
+    const keyText = utf8(key, keyStart, keyEnd);
     const { verdict, isLasting } = decide(text);
     const facts = factsOf(verdict, keyText);
     // A text may be refused for a value in it, which the key does not show.
@@ -94,10 +94,6 @@ export class StatementClassifier {
     if (isLasting && isOfKey) this.#cache.keep(key, keyStart, keyEnd, facts);
     return facts;
   }
-}
-
-function decode(bytes: Uint8Array, start: number, end: number): string {
-  return decoder.decode(bytes.subarray(start, end));
 }
 
 function factsOf(verdict: StatementClass, words: string): TextFacts {

@@ -7,9 +7,9 @@ import {
   readInt32,
   writeInt32,
 } from "./message-types.ts";
+import { utf8 } from "./text.ts";
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
 /** The fields of an ErrorResponse or NoticeResponse by their one-letter codes ("Error and Notice Message Fields"). */
 export type ErrorFields = ReadonlyMap<string, string>;
@@ -110,10 +110,7 @@ export function readErrorFields(frame: Uint8Array): ErrorFields {
   while (offset < frame.length && frame[offset] !== 0) {
     const end = frame.indexOf(0, offset);
     if (end < 0) break;
-    fields.set(
-      String.fromCharCode(frame[offset] ?? 0),
-      decoder.decode(frame.subarray(offset + 1, end)),
-    );
+    fields.set(String.fromCharCode(frame[offset] ?? 0), utf8(frame, offset + 1, end));
     offset = end + 1;
   }
   return fields;
@@ -121,7 +118,7 @@ export function readErrorFields(frame: Uint8Array): ErrorFields {
 
 export function readCommandTag(frame: Uint8Array): string {
   const end = frame.indexOf(0, HEADER_BYTES);
-  return decoder.decode(frame.subarray(HEADER_BYTES, end < 0 ? frame.length : end));
+  return utf8(frame, HEADER_BYTES, end < 0 ? frame.length : end);
 }
 
 /** Name and value, or undefined when the frame is malformed. */
@@ -130,10 +127,7 @@ export function readParameterStatus(frame: Uint8Array): readonly [string, string
   if (nameEnd < 0) return undefined;
   const valueEnd = frame.indexOf(0, nameEnd + 1);
   if (valueEnd < 0) return undefined;
-  return [
-    decoder.decode(frame.subarray(HEADER_BYTES, nameEnd)),
-    decoder.decode(frame.subarray(nameEnd + 1, valueEnd)),
-  ];
+  return [utf8(frame, HEADER_BYTES, nameEnd), utf8(frame, nameEnd + 1, valueEnd)];
 }
 
 /** The first column of a DataRow as text; undefined when it is NULL, absent or malformed. */
@@ -142,5 +136,5 @@ export function readFirstColumn(frame: Uint8Array): string | undefined {
   if (frame.length < cellOffset + 4) return undefined;
   const size = readInt32(frame, cellOffset);
   if (size < 0 || cellOffset + 4 + size > frame.length) return undefined;
-  return decoder.decode(frame.subarray(cellOffset + 4, cellOffset + 4 + size));
+  return utf8(frame, cellOffset + 4, cellOffset + 4 + size);
 }

@@ -1,5 +1,6 @@
 // Reads the few fields of frontend messages that routing depends on, and writes the ones that renaming changes. Pure.
 import { Frontend, HEADER_BYTES, copyRange, readInt32, writeInt32 } from "./message-types.ts";
+import { latin1 } from "./text.ts";
 
 const encoder = new TextEncoder();
 
@@ -8,11 +9,6 @@ function endOfString(chunk: Uint8Array, from: number, end: number): number {
   // Most names are empty.
   const at = chunk[from] === 0 ? from : chunk.indexOf(0, from);
   return at < end ? at : -1;
-}
-
-/** Any byte to one character, so that two names are equal exactly when their bytes are. */
-export function latin1(bytes: Uint8Array, from: number, to: number): string {
-  return from === to ? "" : Buffer.prototype.toString.call(bytes, "latin1", from, to);
 }
 
 // Each reads the whole message that lies in `chunk` from `start` to `end`; offsets are the chunk's. Undefined: it is malformed.

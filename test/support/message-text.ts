@@ -1,6 +1,7 @@
 // The texts in Query and Parse, which the pool itself reads where they lie.
 import { readParse, readQuery } from "#pool/wire/frontend-messages.ts";
 import { HEADER_BYTES } from "#pool/wire/message-types.ts";
+import { utf8 } from "#pool/wire/text.ts";
 
 /** Undefined: it is malformed. */
 export function queryText(frame: Uint8Array): string | undefined {
@@ -15,8 +16,4 @@ export function parseText(
   const message = readParse(frame);
   if (message === undefined) return undefined;
   return { name: message.name, text: utf8(frame, message.tailOffset, message.textEnd) };
-}
-
-function utf8(frame: Uint8Array, start: number, end: number): string {
-  return Buffer.from(frame.subarray(start, end)).toString();
 }

@@ -1,5 +1,6 @@
 // One session of a simulated server: PostgreSQL's rules for messages, errors, transactions and waits.
-import { latin1, readBind, readNamedObject } from "#pool/wire/frontend-messages.ts";
+import { readBind, readNamedObject } from "#pool/wire/frontend-messages.ts";
+import { latin1 } from "#pool/wire/text.ts";
 import { HEADER_BYTES, concatBytes, readInt32 } from "#pool/wire/message-types.ts";
 import { parseText, queryText } from "#test/support/message-text.ts";
 import { server as reply } from "#test/support/wire-frames.ts";

@@ -7,12 +7,12 @@ import {
   encodeBindHead,
   encodeParse,
   encodeQuery,
-  latin1,
   readBind,
   readNamedObject,
   readParse,
   readQuery,
 } from "#pool/wire/frontend-messages.ts";
+import { latin1 } from "#pool/wire/text.ts";
 import { concatBytes } from "#pool/wire/message-types.ts";
 import { readStartupPacket, startupPacketSize } from "#pool/wire/startup-packet.ts";
 import { parseText, queryText } from "#test/support/message-text.ts";
